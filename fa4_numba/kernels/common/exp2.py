@@ -1,0 +1,41 @@
+"""Which exponentials run on the FMA units instead of the special-function unit, and with which polynomial.
+
+A Blackwell SM has 16 exponentials per cycle beside 8192 multiply-adds of the tensor core, so exp2 is the second
+bottleneck of attention. Part of them is computed as ``2**floor(x) * p(x - floor(x))`` on the FMA pipes.
+"""
+
+# 2**23 + 2**22: adding it (rounding down) leaves floor(x) in the low mantissa bits.
+FLOOR_MAGIC = 12582912.0
+# Cubic minimax approximation of 2**f on [0, 1), constant term first; relative error 8.8e-5, below half a bf16 ulp.
+POLYNOMIAL = (1.0, 0.695146143436431884765625, 0.227564394474029541015625, 0.077119089663028717041015625)
+# Below this the result is zero or subnormal anyway; keeps the exponent arithmetic in range.
+LOWEST = -127.0
+
+
+def emulated_pairs(columns: int, eighths: int = 1) -> tuple[int, ...]:
+    """Return which column pairs (2k, 2k+1) of a score tile are emulated.
+
+    Parameters
+    ----------
+    columns : int
+        Keys per tile (BN).
+    eighths : int
+        Emulated share in eighths of all columns; 1 gives 16 of 128.
+
+    Returns
+    -------
+    tuple of int
+        Pair indices, spread evenly over the second to the last-but-one eighth of the tile: at the start the
+        special-function unit has nothing queued, and the end is what the matrix multiply waits for.
+    """
+    pairs = columns // 2
+    wanted = pairs * eighths // 8
+    first, last = pairs // 4, pairs - pairs // 8
+    if wanted == 0:
+        return ()
+    return tuple(first + i * (last - first) // wanted for i in range(wanted))
+
+
+def emulated_columns(columns: int, eighths: int = 1) -> tuple[int, ...]:
+    """Return the emulated columns, as :func:`emulated_pairs` chooses them."""
+    return tuple(column for k in emulated_pairs(columns, eighths) for column in (2 * k, 2 * k + 1))
