@@ -68,6 +68,11 @@ ROWS = (
         "mask:u32 a:f32 b:f32",
         "Comparison and Selection Instructions",
     ),
+    # Numba divides 32-bit integers in 64 bits, by a call; these are 32-bit and inline
+    _pure("div_u32", "div.u32 $d, $a, $b;", "d:u32", "a:u32 b:u32", "Integer Arithmetic Instructions: div"),
     # clamping shift, unlike LLVM's: a shift by 32 or more gives 0
     _pure("shl_clamp", "shl.b32 $d, $a, $n;", "d:u32", "a:u32 n:u32", "Logic and Shift Instructions"),
+    # i + 1 that the optimiser cannot see through: a loop that counts with it is not unrolled, which would
+    # multiply a 500-instruction body and cost registers
+    Instruction("next_index", "add.s32 $d, $a, 1;", "d:i32", "a:i32", "Integer Arithmetic Instructions: add"),
 )

@@ -1,7 +1,7 @@
 """The correction role: 128 threads that keep O in tensor memory in step with the growing row max, and finish it."""
 
 from ...ptx.numba_adapter import intrinsic_for, unrolled
-from ..common.device import F32, U32, device_inline, types
+from ..common.device import F32, I32, U32, device_inline, types
 from .geometry import CHUNK_BYTES, Geometry
 
 STEP = 16  # O columns per step: the role has few registers
@@ -58,6 +58,7 @@ def make_stage_output(g: Geometry):
 def make_correction(g: Geometry):
     """Return ``correction(smem, tmem, warp, row, num_tiles)``."""
     rescale, stage_output = make_rescale(g), make_stage_output(g)
+    next_index = intrinsic_for("next_index")
     wait, arrive = intrinsic_for("mbarrier_wait"), intrinsic_for("mbarrier_arrive")
     fence_before, fence_after = intrinsic_for("tmem_fence_before"), intrinsic_for("tmem_fence_after")
     fence_proxy, staged = intrinsic_for("fence_proxy_async"), intrinsic_for("named_barrier_arrive")
@@ -87,7 +88,8 @@ def make_correction(g: Geometry):
         for s in range(2):  # nothing to rescale before the first P V
             receive(smem, s, row, 0)
             arrive(U32(smem + p_ready + U32(8 * s)))
-        for i in range(1, num_tiles):
+        i = I32(1)
+        while i < num_tiles:
             for s in range(2):
                 factor = receive(smem, s, row, i)
                 # S of tile i is complete (softmax saw it), so P V of tile i − 1, issued before it, is too
@@ -96,6 +98,7 @@ def make_correction(g: Geometry):
                     rescale(U32(o + U32(s) * o_pitch), factor)
                     fence_before()
                 arrive(U32(smem + p_ready + U32(8 * s)))
+            i = next_index(i)
         for s in range(2):
             row_sum = receive(smem, s, row, num_tiles)
             factor = one

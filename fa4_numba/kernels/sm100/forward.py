@@ -62,6 +62,7 @@ def build_kernel(cfg: FA4Config, *, causal: bool):
     fence_init, prefetch = intrinsic_for("fence_mbarrier_init"), intrinsic_for("prefetch_tensormap")
     fence_before, fence_after = intrinsic_for("tmem_fence_before"), intrinsic_for("tmem_fence_after")
     broadcast, warp_sync = intrinsic_for("broadcast_lane0"), intrinsic_for("warp_sync")
+    divide = intrinsic_for("div_u32")
     shared_address, load_shared = intrinsic_for("shared_address"), intrinsic_for("shared_load_u32")
     budget = g.registers
     softmax_registers = intrinsic_for("registers_increase", registers=budget.softmax)
@@ -108,7 +109,7 @@ def build_kernel(cfg: FA4Config, *, causal: bool):
         tile, sequence = decode_tile(
             I32(cuda.blockIdx.x), num_tiles_m, num_sequences, sequences_per_group, causal
         )
-        batch = I32(sequence // num_tile_heads)
+        batch = I32(divide(U32(sequence), U32(num_tile_heads)))
         tile_head = I32(sequence - I32(batch * num_tile_heads))
         first_token = I32(tile * I32(2 * tokens_per_tile))
         last_token = I32(min(I32(first_token + I32(2 * tokens_per_tile)), seq_q) - 1)
@@ -124,9 +125,10 @@ def build_kernel(cfg: FA4Config, *, causal: bool):
                 is_softmax1()
             row = I32(thread & 127)
             stage_token = I32(first_token + I32(stage * tokens_per_tile))
-            token = I32(stage_token + I32(row // heads_per_tile))
-            warp_token = I32(stage_token + I32(I32(row & 96) // heads_per_tile))
-            head = I32(I32(tile_head * heads_per_tile) + I32(row % heads_per_tile))
+            token = I32(stage_token + I32(divide(U32(row), U32(heads_per_tile))))
+            warp_token = I32(stage_token + I32(divide(U32(row & 96), U32(heads_per_tile))))
+            first_head = I32(tile_head * heads_per_tile)
+            head = I32(first_head + I32(row - I32(I32(token - stage_token) * heads_per_tile)))
             num_heads = U64(num_tile_heads) * U64(heads_per_tile)
             lse_index = U64((U64(batch) * num_heads + U64(head)) * U64(seq_q) + U64(token))
             softmax(
@@ -147,7 +149,7 @@ def build_kernel(cfg: FA4Config, *, causal: bool):
             elif warp == 13:
                 is_load()
                 if elect() != U32(0):
-                    kv_head = I32(tile_head // heads_per_kv)
+                    kv_head = I32(divide(U32(tile_head), U32(heads_per_kv)))
                     load(smem, map_q, map_k, map_v, first_token, tile_head, kv_head, batch, last_tile, num_tiles)
                 warp_sync()
             elif warp == 14:

@@ -3,38 +3,13 @@
 from dataclasses import dataclass
 
 from ...config import FA4Config, register_budget
-from ...errors import UnsupportedError
 from ...layout import InstrDesc, Major, SmemDesc, Swizzle
+from .support import Q_TILE_ROWS, check_supported
 
 CHUNK_BYTES = 128  # one swizzle-128B row: the width of a TMA box and of an operand chunk
-Q_TILE_ROWS = 128  # rows of one MMA; a CTA owns two such tiles
 MMA_WARP, LOAD_WARP, STORE_WARP = 12, 13, 14
 SOFTMAX_WARPS, CORRECTION_WARPS = range(0, 8), range(8, 12)
 NUM_THREADS = 512
-
-
-def unsupported_reasons(cfg: FA4Config) -> list[str]:
-    """Return why this kernel cannot serve ``cfg`` (empty if it can), each with the remedy."""
-    reasons = list(cfg.why_unsupported())
-    rules = [
-        (cfg.num_q == 2, f"BM = {cfg.BM}: this kernel has two Q tiles per CTA; use BM=256"),
-        (not cfg.pair_cta, "pair_cta: CTA pairs are not built yet; use pair_cta=False"),
-        (not cfg.is_mla, "is_mla: MLA is not built yet; use is_mla=False"),
-        (cfg.page_size == 0, f"page_size = {cfg.page_size}: paged K/V is not built yet; use page_size=0"),
-        (cfg.qkv_dtype_size == 2, f"qkv_dtype = {cfg.qkv_dtype}: use bfloat16 or float16"),
-        (cfg.scale_dtype is None, f"scale_dtype = {cfg.scale_dtype}: scales are not built yet; use scale_dtype=None"),
-        (cfg.rope_depth() == 0, f"rope depth {cfg.rope_depth()}: pass nope_depth=qk_depth"),
-        (cfg.swizzle_mode == "128B", f"swizzle_mode = {cfg.swizzle_mode}: use '128B'"),
-        (cfg.splitk_partitions == 1, "splitk_partitions: split-K is not built yet; use 1"),
-        (
-            cfg.padded_qk_depth >= cfg.padded_ov_depth,
-            f"qk_depth {cfg.qk_depth} < ov_depth {cfg.ov_depth}: O is staged where Q was; pass "
-            "qk_depth=ov_depth (Q and K are padded with exact zeros)",
-        ),
-        (cfg.BN % 32 == 0 and cfg.BN <= 128, f"BN = {cfg.BN}: use a multiple of 32, at most 128 (bn_cap=128)"),
-        (cfg.padded_qk_depth <= 128, f"qk_depth = {cfg.qk_depth}: at most 128"),
-    ]
-    return reasons + [why for holds, why in rules if not holds]
 
 
 @dataclass(frozen=True)
@@ -45,9 +20,7 @@ class Geometry:
     causal: bool
 
     def __post_init__(self):
-        reasons = unsupported_reasons(self.cfg)
-        if reasons:
-            raise UnsupportedError("the sm_100a kernel cannot serve this config:\n  " + "\n  ".join(reasons))
+        check_supported(self.cfg)
 
     # -- tiles ----------------------------------------------------------------
     @property

@@ -13,6 +13,9 @@ def make_load(g: Geometry):
     map coordinates: (depth, head in group, token, tile head, batch) for Q, (depth, token, head, batch) for K and V.
     """
     ring = make_ring(g)
+    k_data, k_full, k_empty, k_parity = ring.k.data, ring.k.full, ring.k.empty, ring.k.parity
+    v_data, v_full, v_empty, v_parity = ring.v.data, ring.v.full, ring.v.empty, ring.v.parity
+    next_index = intrinsic_for("next_index")
     wait, expect = intrinsic_for("mbarrier_wait"), intrinsic_for("mbarrier_arrive_expect_tx")
     copy_q, copy_kv = intrinsic_for("tma_load_5d"), intrinsic_for("tma_load_4d")
     stages, chunks, ov_chunks = g.cfg.num_qk_stages, g.chunks_per_qk_stage, g.ov_chunks
@@ -30,18 +33,19 @@ def make_load(g: Geometry):
 
     @device_inline
     def load(smem, map_q, map_k, map_v, first_token, tile_head, kv_head, batch, last_tile, num_tiles):
-        for i in range(num_tiles):
+        i = I32(0)
+        while i < num_tiles:
             key = I32(I32(last_tile - i) * keys)
             for j in range(stages):
-                full = U32(smem + ring.k.full(i) + U32(8 * j))
-                wait(U32(smem + ring.k.empty(i) + U32(8 * j)), U32(ring.k.parity(i) ^ U32(1)))
+                full = U32(smem + k_full(i) + U32(8 * j))
+                wait(U32(smem + k_empty(i) + U32(8 * j)), U32(k_parity(i) ^ U32(1)))
                 if i == 0:
                     expect(full, U32(k_stage_bytes + q_stage_bytes))
                 else:
                     expect(full, k_stage_bytes)
                 for c in range(chunks):
                     chunk = I32(j * chunks + c)
-                    destination = U32(smem + ring.k.data(i) + U32(chunk) * kv_chunk)
+                    destination = U32(smem + k_data(i) + U32(chunk) * kv_chunk)
                     copy_kv(destination, map_k, I32(chunk * columns), key, kv_head, batch, full)
                 if i == 0:
                     load_q_stage(smem, q0, full, j, map_q, first_token, tile_head, batch)
@@ -50,11 +54,11 @@ def make_load(g: Geometry):
                     full = U32(smem + q1_full + U32(8 * j))
                     expect(full, q_stage_bytes)
                     load_q_stage(smem, q1, full, j, map_q, I32(first_token + tokens), tile_head, batch)
-            full = U32(smem + ring.v.full(i))
-            wait(U32(smem + ring.v.empty(i)), U32(ring.v.parity(i) ^ U32(1)))
+            full = U32(smem + v_full(i))
+            wait(U32(smem + v_empty(i)), U32(v_parity(i) ^ U32(1)))
             expect(full, v_bytes)
             for c in range(ov_chunks):
-                destination = U32(smem + ring.v.data(i) + U32(c) * kv_chunk)
+                destination = U32(smem + v_data(i) + U32(c) * kv_chunk)
                 copy_kv(destination, map_v, I32(c * columns), key, kv_head, batch, full)
-
+            i = next_index(i)
     return load

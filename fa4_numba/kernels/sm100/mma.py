@@ -6,7 +6,7 @@ P V issued before it.
 """
 
 from ...ptx.numba_adapter import intrinsic_for
-from ..common.device import U32, U64, device_inline
+from ..common.device import I32, U32, U64, device_inline
 from .geometry import Geometry
 from .ring import make_ring
 
@@ -14,6 +14,9 @@ from .ring import make_ring
 def make_mma(g: Geometry):
     """Return ``mma(smem, tmem, num_tiles)``."""
     ring = make_ring(g)
+    k_data, k_full, k_empty, k_parity = ring.k.data, ring.k.full, ring.k.empty, ring.k.parity
+    v_data, v_full, v_empty, v_parity = ring.v.data, ring.v.full, ring.v.empty, ring.v.parity
+    next_index = intrinsic_for("next_index")
     wait, commit = intrinsic_for("mbarrier_wait"), intrinsic_for("mma_commit")
     mma_ss, mma_ts = intrinsic_for("mma_f16_ss"), intrinsic_for("mma_f16_ts")
     fence_after = intrinsic_for("tmem_fence_after")
@@ -40,11 +43,11 @@ def make_mma(g: Geometry):
     def scores(smem, tmem, i, s):
         """S_s = Q_s Kᵀ of tile i; waits for K (Q tile 0) and for Q tile 1 when they are first used."""
         q = U32(smem + q0 + U32(s) * q_pitch)
-        k = U32(smem + ring.k.data(i))
+        k = U32(smem + k_data(i))
         d = U32(tmem + s_column + U32(s) * s_pitch)
         for j in range(stages):
             if s == 0:
-                wait(U32(smem + ring.k.full(i) + U32(8 * j)), ring.k.parity(i))
+                wait(U32(smem + k_full(i) + U32(8 * j)), k_parity(i))
             elif i == 0:
                 wait(U32(smem + q1_full + U32(8 * j)), U32(0))
             for step in range(steps):
@@ -59,7 +62,7 @@ def make_mma(g: Geometry):
         """O_s (+)= P_s V of tile i, in two parts as P arrives."""
         parity = U32(i & 1)
         p = U32(tmem + p_column + U32(s) * p_pitch)
-        v = U32(smem + ring.v.data(i))
+        v = U32(smem + v_data(i))
         d = U32(tmem + o_column + U32(s) * o_pitch)
         wait(U32(smem + p_ready + U32(8 * s)), parity)
         fence_after()
@@ -75,23 +78,25 @@ def make_mma(g: Geometry):
     @device_inline
     def release_k(smem, i):
         for j in range(stages):
-            commit(U32(smem + ring.k.empty(i) + U32(8 * j)))
+            commit(U32(smem + k_empty(i) + U32(8 * j)))
 
     @device_inline
     def mma(smem, tmem, num_tiles):
         scores(smem, tmem, 0, 0)
         scores(smem, tmem, 0, 1)
         release_k(smem, 0)
-        for i in range(1, num_tiles):
-            wait(U32(smem + ring.v.full(i - 1)), ring.v.parity(i - 1))
+        i = I32(1)
+        while i < num_tiles:
+            wait(U32(smem + v_full(i - 1)), v_parity(i - 1))
             outputs(smem, tmem, i - 1, 0)
             scores(smem, tmem, i, 0)
             outputs(smem, tmem, i - 1, 1)
-            commit(U32(smem + ring.v.empty(i - 1)))
+            commit(U32(smem + v_empty(i - 1)))
             scores(smem, tmem, i, 1)
             release_k(smem, i)
+            i = next_index(i)
         last = num_tiles - 1
-        wait(U32(smem + ring.v.full(last)), ring.v.parity(last))
+        wait(U32(smem + v_full(last)), v_parity(last))
         for s in range(2):
             outputs(smem, tmem, last, s)
             commit(U32(smem + o_full + U32(8 * s)))

@@ -39,6 +39,7 @@ def make_softmax(g: Geometry):
     exp2_store = softmax_math.make_exp2_store(
         columns, frozenset(emulated_pairs(columns)), str(cfg.qkv_dtype), g.p_split
     )
+    next_index = intrinsic_for("next_index")
     wait, arrive = intrinsic_for("mbarrier_wait"), intrinsic_for("mbarrier_arrive")
     fence_after, vote_any = intrinsic_for("tmem_fence_after"), intrinsic_for("vote_any")
     exp2, log2 = intrinsic_for("exp2_approx"), intrinsic_for("log2_approx")
@@ -66,7 +67,8 @@ def make_softmax(g: Geometry):
         visible = visible_keys(token, seq_q, seq_k, causal)
         warp_visible = visible_keys(warp_token, seq_q, seq_k, causal)  # the least of the warp's rows
         m, row_sum = neg_inf, zero
-        for i in range(num_tiles):
+        i = I32(0)
+        while i < num_tiles:
             parity = U32(i & 1)
             first_key = I32(I32(last_tile - i) * keys)
             wait_marker()
@@ -104,6 +106,7 @@ def make_softmax(g: Geometry):
                 U32(barrier + p_ready),
                 U32(barrier + p_last),
             )
+            i = next_index(i)
         parity = U32(num_tiles & 1)
         wait(U32(barrier + stat_empty), U32(parity ^ U32(1)))
         store_shared(statistic, row_sum)

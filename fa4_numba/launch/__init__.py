@@ -1,0 +1,1 @@
+"""Launching compiled kernels: the launch plan, the emulator run, the GPU run."""
