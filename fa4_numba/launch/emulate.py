@@ -86,7 +86,9 @@ def prepare(kernel: CompiledKernel, q, k, v, *, scale: float, schedule: str = "e
     return machine, o, lse
 
 
-def run(kernel: CompiledKernel, q, k, v, *, scale: float, schedule: str = "eager", **machine_options) -> EmulationRun:
+def run(
+    kernel: CompiledKernel, q, k, v, *, scale: float, schedule: str = "eager", **machine_options
+) -> EmulationRun:
     """Run ``kernel`` in the emulator; parameters as :func:`prepare`."""
     machine, o, lse = prepare(kernel, q, k, v, scale=scale, schedule=schedule, **machine_options)
     stats = machine.run()

@@ -8,7 +8,9 @@ from ..errors import UnsupportedError
 from ..kernels.sm100.support import Q_TILE_ROWS
 from ..layout import Swizzle, TensorMapSpec
 
-L2_BYTES = 50 << 20  # of K and V that stay in L2 while a group of heads is worked off (B200: 126 MB L2, two halves)
+L2_BYTES = (
+    50 << 20
+)  # of K and V that stay in L2 while a group of heads is worked off (B200: 126 MB L2, two halves)
 MAX_GRID_X = 2**31 - 1
 
 
@@ -75,7 +77,9 @@ def kv_map(cfg: FA4Config, kv: Operand) -> TensorMapSpec:
     batch, tokens, heads, depth = kv.shape
     s_batch, s_token, s_head, s_elem = kv.strides_bytes
     box = 128 // cfg.qkv_dtype_size
-    return _map(kv, [(depth, s_elem, box), (tokens, s_token, cfg.BN), (heads, s_head, 1), (batch, s_batch, 1)])
+    return _map(
+        kv, [(depth, s_elem, box), (tokens, s_token, cfg.BN), (heads, s_head, 1), (batch, s_batch, 1)]
+    )
 
 
 def sequences_per_group(cfg: FA4Config, seq_k: int, depth: int, total: int) -> int:
@@ -85,7 +89,9 @@ def sequences_per_group(cfg: FA4Config, seq_k: int, depth: int, total: int) -> i
     return max(1, min(total, 1 << (fitting.bit_length() - 1)))
 
 
-def plan_forward(cfg: FA4Config, q: Operand, k: Operand, v: Operand, o: Operand, lse_address: int, scale: float):
+def plan_forward(
+    cfg: FA4Config, q: Operand, k: Operand, v: Operand, o: Operand, lse_address: int, scale: float
+):
     """Return the :class:`LaunchPlan` of one call.
 
     Parameters

@@ -28,7 +28,9 @@ ROWS = (
     # two f32 in one 64-bit register: one issue slot for two results
     _pure("pack", "mov.b64 $d, {$lo, $hi};", "d:f32x2", "lo:f32 hi:f32", _MOVE),
     _pure("unpack", "mov.b64 {$lo, $hi}, $a;", "lo:f32 hi:f32", "a:f32x2", _MOVE),
-    _pure("fma_x2", "fma.rn.ftz.f32x2 $d, $a, $b, $c;", "d:f32x2", "a:f32x2 b:f32x2 c:f32x2", since="sm_100a"),
+    _pure(
+        "fma_x2", "fma.rn.ftz.f32x2 $d, $a, $b, $c;", "d:f32x2", "a:f32x2 b:f32x2 c:f32x2", since="sm_100a"
+    ),
     _pure("mul_x2", "mul.rn.ftz.f32x2 $d, $a, $b;", "d:f32x2", "a:f32x2 b:f32x2", since="sm_100a"),
     _pure("add_x2", "add.rn.ftz.f32x2 $d, $a, $b;", "d:f32x2", "a:f32x2 b:f32x2", since="sm_100a"),
     _pure("sub_x2", "sub.rn.ftz.f32x2 $d, $a, $b;", "d:f32x2", "a:f32x2 b:f32x2", since="sm_100a"),

@@ -42,7 +42,9 @@ def parse_operands(text: str) -> tuple[Operand, ...]:
     for word in text.split():
         match = re.fullmatch(r"(\w+):(\w+)(?:\[(\d+)\])?", word)
         if match is None or match[2] not in CONSTRAINT:
-            raise ValueError(f"operand {word!r} is not name:kind or name:kind[n] with kind in {sorted(CONSTRAINT)}")
+            raise ValueError(
+                f"operand {word!r} is not name:kind or name:kind[n] with kind in {sorted(CONSTRAINT)}"
+            )
         operands.append(Operand(match[1], match[2], int(match[3] or 0)))
     return tuple(operands)
 

@@ -11,7 +11,9 @@ def _row(name, text, outputs="", inputs="", section=_LDST, **more):
     return Instruction(name, text, outputs, inputs, section, **more)
 
 
-def _tma_load(rank: int, suffix: str = "", modifier: str = "", extra_in: str = "", extra_text: str = "", **more):
+def _tma_load(
+    rank: int, suffix: str = "", modifier: str = "", extra_in: str = "", extra_text: str = "", **more
+):
     coords = ", ".join(f"$c{i}" for i in range(rank))
     return _row(
         f"tma_load_{rank}d{suffix}",

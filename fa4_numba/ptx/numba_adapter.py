@@ -56,7 +56,10 @@ def emit(builder, row: Instruction, arguments: list) -> list:
         result_type = ir.LiteralStructType(out_types)
     text, constraints = row.llvm_asm()
     asm = ir.InlineAsm(
-        ir.FunctionType(result_type, [value.type for value in flat]), text, constraints, side_effect=not row.pure
+        ir.FunctionType(result_type, [value.type for value in flat]),
+        text,
+        constraints,
+        side_effect=not row.pure,
     )
     call = builder.call(asm, flat, attrs=("convergent",) if row.convergent else ())
     if len(out_types) <= 1:

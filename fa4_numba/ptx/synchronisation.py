@@ -43,7 +43,10 @@ ROWS = (
     ),
     _row("mapa", "mapa.shared::cluster.u32 $d, $addr, $cta;", "d:u32", "addr:u32 cta:u32", "mapa", pure=True),
     _row(
-        "mbarrier_arrive_cluster", "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [$bar];", "", "bar:u32"
+        "mbarrier_arrive_cluster",
+        "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [$bar];",
+        "",
+        "bar:u32",
     ),
     _row("fence_mbarrier_init", "fence.mbarrier_init.release.cluster;", section=_FENCE),
     _row("fence_proxy_async", "fence.proxy.async.shared::cta;", section=_FENCE),

@@ -74,10 +74,18 @@ def _load_store():
             form = f"sync.aligned.{shape}.x{times}.b32"
             kind = "f32" if shape == "32x32b" else "u32"
             yield _warp(
-                f"tmem_load_{shape}_x{times}", f"tcgen05.ld.{form} $d, [$taddr];", f"d:{kind}[{n}]", "taddr:u32", "tcgen05.ld"
+                f"tmem_load_{shape}_x{times}",
+                f"tcgen05.ld.{form} $d, [$taddr];",
+                f"d:{kind}[{n}]",
+                "taddr:u32",
+                "tcgen05.ld",
             )
             yield _warp(
-                f"tmem_store_{shape}_x{times}", f"tcgen05.st.{form} [$taddr], $a;", "", f"taddr:u32 a:u32[{n}]", "tcgen05.st"
+                f"tmem_store_{shape}_x{times}",
+                f"tcgen05.st.{form} [$taddr], $a;",
+                "",
+                f"taddr:u32 a:u32[{n}]",
+                "tcgen05.st",
             )
     yield _warp(
         "tmem_load_16x32bx2_x32",
@@ -114,7 +122,9 @@ def _load_store():
 def _copy():
     for shape in ("128x256b", "4x256b", "128x128b", "64x128b.warpx2::02_13", "32x128b.warpx4"):
         name = "tmem_copy_" + shape.replace("::", "_").replace(".", "_")
-        yield _thread(name, f"tcgen05.cp.cta_group::1.{shape} [$taddr], $desc;", "", "taddr:u32 desc:u64", "tcgen05.cp")
+        yield _thread(
+            name, f"tcgen05.cp.cta_group::1.{shape} [$taddr], $desc;", "", "taddr:u32 desc:u64", "tcgen05.cp"
+        )
 
 
 ROWS = (

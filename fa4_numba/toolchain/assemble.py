@@ -54,7 +54,9 @@ class Resources:
 
         if not re.search(r"Used \d+ registers", report):
             raise ToolchainError(f"ptxas gave no resource report:\n{report}")
-        boring = re.compile(r"bytes stack frame|Used \d+ registers|Compiling entry|Function properties|Compile time|0 bytes gmem")
+        boring = re.compile(
+            r"bytes stack frame|Used \d+ registers|Compiling entry|Function properties|Compile time|0 bytes gmem"
+        )
         notes = [line.strip() for line in report.splitlines() if line.strip() and not boring.search(line)]
         return cls(
             registers=number(r"Used (\d+) registers"),

@@ -75,7 +75,9 @@ def _versions() -> str:
     try:
         packages = [f"{name} {metadata.version(name)}" for name in ("numba", "numba-cuda", "llvmlite")]
     except metadata.PackageNotFoundError as error:
-        raise ToolchainError(f"compiling a kernel needs the package {error.name}: pip install {error.name}") from error
+        raise ToolchainError(
+            f"compiling a kernel needs the package {error.name}: pip install {error.name}"
+        ) from error
     return "; ".join(packages)
 
 
@@ -127,7 +129,9 @@ def compile_kernel(cfg: FA4Config, *, causal: bool = False) -> CompiledKernel:
     from ..kernels.sm100.support import check_supported
 
     check_supported(cfg)
-    key = disk.key_of(_source_hash(), _versions(), _ptxas_identity(), cfg.to_json(), f"causal={bool(causal)}", ARCH)
+    key = disk.key_of(
+        _source_hash(), _versions(), _ptxas_identity(), cfg.to_json(), f"causal={bool(causal)}", ARCH
+    )
     entry = disk.load(key)
     if entry is None:
         name = f"fa4_forward_{'causal' if causal else 'full'}"
@@ -140,4 +144,8 @@ def compile_kernel(cfg: FA4Config, *, causal: bool = False) -> CompiledKernel:
 
 def toolchain_versions() -> dict[str, str]:
     """Return the versions of what compiles kernels on this machine."""
-    return {"python packages": _versions(), "ptxas": tool_version("ptxas"), "nvdisasm": tool_version("nvdisasm")}
+    return {
+        "python packages": _versions(),
+        "ptxas": tool_version("ptxas"),
+        "nvdisasm": tool_version("nvdisasm"),
+    }

@@ -9,7 +9,11 @@ from pathlib import Path
 
 from ..errors import ToolchainError
 
-PACKAGE = {"ptxas": "nvidia-cuda-nvcc", "nvdisasm": "nvidia-cuda-nvdisasm", "cuobjdump": "nvidia-cuda-cuobjdump"}
+PACKAGE = {
+    "ptxas": "nvidia-cuda-nvcc",
+    "nvdisasm": "nvidia-cuda-nvdisasm",
+    "cuobjdump": "nvidia-cuda-cuobjdump",
+}
 
 
 def _candidates(name: str):
@@ -36,7 +40,9 @@ def find_tool(name: str) -> Path:
     for path in _candidates(name):
         if path.is_file() and os.access(path, os.X_OK):
             return path
-    raise ToolchainError(f"{name} was not found: pip install {PACKAGE.get(name, 'cuda-toolkit')} (or set CUDA_HOME)")
+    raise ToolchainError(
+        f"{name} was not found: pip install {PACKAGE.get(name, 'cuda-toolkit')} (or set CUDA_HOME)"
+    )
 
 
 def run_tool(name: str, *arguments: str, timeout_s: float = 300.0) -> subprocess.CompletedProcess:

@@ -23,7 +23,8 @@ def make_mask(columns: int):
             count = e.builder.select(negative, e.u32(0), count)
             bits = e.builder.sub(e.shl_clamp(e.u32(1), count), e.u32(1))  # one bit per visible column
             masked += [
-                e.select_bit(bits, value, minus_inf, bit=1 << j) for j, value in enumerate(x[first : first + 32])
+                e.select_bit(bits, value, minus_inf, bit=1 << j)
+                for j, value in enumerate(x[first : first + 32])
             ]
         return masked
 

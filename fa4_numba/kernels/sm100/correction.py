@@ -106,7 +106,9 @@ def make_correction(g: Geometry):
                 factor = reciprocal(row_sum)
             wait(U32(smem + o_full + U32(8 * s)), U32(0))
             fence_after()
-            stage_output(U32(o + U32(s) * o_pitch), factor, U32(smem + staging + U32(s) * staging_pitch), U32(row))
+            stage_output(
+                U32(o + U32(s) * o_pitch), factor, U32(smem + staging + U32(s) * staging_pitch), U32(row)
+            )
             fence_proxy()
             staged(U32(O_STAGED_BARRIER + s), U32(O_STAGED_THREADS))
 

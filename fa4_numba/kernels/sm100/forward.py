@@ -57,7 +57,10 @@ def build_kernel(cfg: FA4Config, *, causal: bool):
     load, mma, softmax, correction, store = (
         make(g) for make in (make_load, make_mma, make_softmax, make_correction, make_store)
     )
-    tmem_alloc, tmem_dealloc = intrinsic_for("tmem_alloc", columns=512), intrinsic_for("tmem_dealloc", columns=512)
+    tmem_alloc, tmem_dealloc = (
+        intrinsic_for("tmem_alloc", columns=512),
+        intrinsic_for("tmem_dealloc", columns=512),
+    )
     relinquish, elect = intrinsic_for("tmem_relinquish"), intrinsic_for("elect_one")
     fence_init, prefetch = intrinsic_for("fence_mbarrier_init"), intrinsic_for("prefetch_tensormap")
     fence_before, fence_after = intrinsic_for("tmem_fence_before"), intrinsic_for("tmem_fence_after")
@@ -150,7 +153,18 @@ def build_kernel(cfg: FA4Config, *, causal: bool):
                 is_load()
                 if elect() != U32(0):
                     kv_head = I32(divide(U32(tile_head), U32(heads_per_kv)))
-                    load(smem, map_q, map_k, map_v, first_token, tile_head, kv_head, batch, last_tile, num_tiles)
+                    load(
+                        smem,
+                        map_q,
+                        map_k,
+                        map_v,
+                        first_token,
+                        tile_head,
+                        kv_head,
+                        batch,
+                        last_tile,
+                        num_tiles,
+                    )
                 warp_sync()
             elif warp == 14:
                 is_store()

@@ -61,4 +61,5 @@ def make_load(g: Geometry):
                 destination = U32(smem + v_data(i) + U32(c) * kv_chunk)
                 copy_kv(destination, map_v, I32(c * columns), key, kv_head, batch, full)
             i = next_index(i)
+
     return load

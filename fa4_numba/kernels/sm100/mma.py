@@ -22,7 +22,11 @@ def make_mma(g: Geometry):
     fence_after = intrinsic_for("tmem_fence_after")
     cfg = g.cfg
     q0, q_pitch = U32(g.smem("q[0]")), U32(g.smem("q[1]") - g.smem("q[0]"))
-    q1_full, s_full, o_full = U32(g.barrier("q1_full[0]")), U32(g.barrier("s_full[0]")), U32(g.barrier("o_full[0]"))
+    q1_full, s_full, o_full = (
+        U32(g.barrier("q1_full[0]")),
+        U32(g.barrier("s_full[0]")),
+        U32(g.barrier("o_full[0]")),
+    )
     p_ready, p_last = U32(g.barrier("p_ready[0]")), U32(g.barrier("p_last[0]"))
     s_column, s_pitch = U32(cfg.TMEM_S0), U32(cfg.TMEM_S1 - cfg.TMEM_S0)
     p_column, p_pitch = U32(cfg.TMEM_P0), U32(cfg.TMEM_P1 - cfg.TMEM_P0)
@@ -51,7 +55,10 @@ def make_mma(g: Geometry):
             elif i == 0:
                 wait(U32(smem + q1_full + U32(8 * j)), U32(0))
             for step in range(steps):
-                chunk, inside = U32(j * steps + step) // U32(per_chunk), U32(j * steps + step) % U32(per_chunk)
+                chunk, inside = (
+                    U32(j * steps + step) // U32(per_chunk),
+                    U32(j * steps + step) % U32(per_chunk),
+                )
                 a = descriptor(k_desc, U32(q + chunk * q_chunk + inside * depth_step))
                 b = descriptor(k_desc, U32(k + chunk * kv_chunk + inside * depth_step))
                 mma_ss(d, a, b, qk_instr, U32(j + step != 0))

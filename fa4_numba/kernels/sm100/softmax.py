@@ -8,7 +8,9 @@ from ..common.scheduler import visible_keys
 from .geometry import Geometry
 
 RESCALE_THRESHOLD = 8.0  # log2 units: O is rescaled only when a row's max grew by more than a factor of 2**8
-EXACT_SUBTRACTION_ABOVE = 1024.0  # |max·scale| beyond which x·scale − max·scale is computed as (x − max)·scale
+EXACT_SUBTRACTION_ABOVE = (
+    1024.0  # |max·scale| beyond which x·scale − max·scale is computed as (x − max)·scale
+)
 LN_2 = 0.6931471805599453
 NEG_INF = float("-inf")
 
@@ -57,7 +59,20 @@ def make_softmax(g: Geometry):
 
     @device_inline
     def softmax(
-        smem, tmem, stage, warp, row, token, warp_token, seq_q, seq_k, last_tile, num_tiles, scale_log2, lse, lse_index
+        smem,
+        tmem,
+        stage,
+        warp,
+        row,
+        token,
+        warp_token,
+        seq_q,
+        seq_k,
+        last_tile,
+        num_tiles,
+        scale_log2,
+        lse,
+        lse_index,
     ):
         barrier = U32(smem + U32(8 * stage))
         lanes = U32(U32(warp & 3) << U32(21))  # TMEM lanes 32·(warp % 4)…

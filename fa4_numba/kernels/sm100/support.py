@@ -15,7 +15,10 @@ def unsupported_reasons(cfg: FA4Config) -> list[str]:
         (not cfg.is_mla, "is_mla: MLA is not built yet; use is_mla=False"),
         (cfg.page_size == 0, f"page_size = {cfg.page_size}: paged K/V is not built yet; use page_size=0"),
         (cfg.qkv_dtype_size == 2, f"qkv_dtype = {cfg.qkv_dtype}: use bfloat16 or float16"),
-        (cfg.scale_dtype is None, f"scale_dtype = {cfg.scale_dtype}: scales are not built yet; use scale_dtype=None"),
+        (
+            cfg.scale_dtype_size == 0,
+            f"scale_dtype = {cfg.scale_dtype}: scales are not built yet; use scale_dtype=None",
+        ),
         (cfg.rope_depth() == 0, f"rope depth {cfg.rope_depth()}: pass nope_depth=qk_depth"),
         (cfg.swizzle_mode == "128B", f"swizzle_mode = {cfg.swizzle_mode}: use '128B'"),
         (cfg.splitk_partitions == 1, "splitk_partitions: split-K is not built yet; use 1"),
@@ -24,7 +27,10 @@ def unsupported_reasons(cfg: FA4Config) -> list[str]:
             f"qk_depth {cfg.qk_depth} < ov_depth {cfg.ov_depth}: O is staged where Q was; pass "
             "qk_depth=ov_depth (Q and K are padded with exact zeros)",
         ),
-        (cfg.BN % 32 == 0 and cfg.BN <= 128, f"BN = {cfg.BN}: use a multiple of 32, at most 128 (bn_cap=128)"),
+        (
+            cfg.BN % 32 == 0 and cfg.BN <= 128,
+            f"BN = {cfg.BN}: use a multiple of 32, at most 128 (bn_cap=128)",
+        ),
         (cfg.padded_qk_depth <= 128, f"qk_depth = {cfg.qk_depth}: at most 128"),
     ]
     return reasons + [why for holds, why in rules if not holds]
