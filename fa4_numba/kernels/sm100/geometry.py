@@ -80,7 +80,7 @@ class Geometry:
     @property
     def k_major_desc(self) -> int:
         """Constant bits of the SMEM descriptor of Q and K (depth contiguous)."""
-        return SmemDesc(0, leading_bytes=16, stride_bytes=8 * CHUNK_BYTES, swizzle=Swizzle.B128).pack()
+        return SmemDesc(0, leading_bytes=0, stride_bytes=8 * CHUNK_BYTES, swizzle=Swizzle.B128).pack()
 
     @property
     def v_desc(self) -> int:

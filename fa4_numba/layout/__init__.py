@@ -1,0 +1,22 @@
+"""How data lies in memory: pure functions over addresses, bits and indices."""
+
+from .banks import bank_conflicts
+from .descriptors import InstrDesc, Major, SmemDesc, operand_byte_address
+from .swizzle import Swizzle, swizzle_address
+from .tensor_map import TensorMapSpec
+from .tmem import accumulator_lane, split_tmem_address, tmem_address, warp_lanes
+
+__all__ = [
+    "InstrDesc",
+    "Major",
+    "SmemDesc",
+    "Swizzle",
+    "TensorMapSpec",
+    "accumulator_lane",
+    "bank_conflicts",
+    "operand_byte_address",
+    "split_tmem_address",
+    "swizzle_address",
+    "tmem_address",
+    "warp_lanes",
+]
