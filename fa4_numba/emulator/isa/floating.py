@@ -1,0 +1,112 @@
+"""Floating-point arithmetic: f32, f64, and two packed f32."""
+
+import numpy as np
+
+from .registry import Alu, alu
+from .rounding import DIRECTED, F64, exact_sum, flush, fma
+from .types import dtype_of
+
+F32 = np.float32
+_CANONICAL_NAN = np.uint32(0x7FFFFFFF).view(F32)
+
+
+def _float_alu(ins, function, operands: int, dtype=None) -> Alu:
+    """Describe ``d = function(a, b, …)``; ``.ftz`` flushes subnormal inputs and results."""
+    dtype = dtype or dtype_of(ins)
+    if ins.has("ftz"):
+        plain = function
+        function = lambda *sources: flush(plain(*map(flush, sources)))
+    args = ins.args
+    return Alu(
+        [(args[0], dtype)], [(a, dtype) for a in args[1 : 1 + operands]], function, pairs=ins.parts[-1] == "f32x2"
+    )
+
+
+def _directed(ins, a, b):
+    rounding = next((DIRECTED[p] for p in ins.parts if p in DIRECTED), None)
+    s, e = exact_sum(a.astype(F64), b.astype(F64))
+    return rounding(s, e)
+
+
+def is_float(ins) -> bool:
+    return ins.parts[-1] in ("f32", "f64", "f32x2", "f16", "bf16")
+
+
+def float_add(ins) -> Alu:
+    """d = a + b. ``.rm .rp .rz`` round toward −∞, +∞, zero."""
+    if any(p in DIRECTED for p in ins.parts):
+        return _float_alu(ins, lambda a, b: _directed(ins, a, b), 2)
+    return _float_alu(ins, np.add, 2)
+
+
+def float_sub(ins) -> Alu:
+    """d = a − b."""
+    if any(p in DIRECTED for p in ins.parts):
+        return _float_alu(ins, lambda a, b: _directed(ins, a, -b), 2)
+    return _float_alu(ins, np.subtract, 2)
+
+
+def float_mul(ins) -> Alu:
+    """d = a · b."""
+    return _float_alu(ins, np.multiply, 2)
+
+
+@alu("fma")
+def fused_multiply_add(ins) -> Alu:
+    """d = a · b + c, rounded once."""
+    if ins.parts[-1] not in ("f32", "f32x2"):
+        raise ValueError("only f32 and f32x2")
+    return _float_alu(ins, fma, 3)
+
+
+def _max(a, b):
+    """NaN operands are ignored; −0 < +0."""
+    return np.where((a == 0) & (b == 0), np.where(np.signbit(a), b, a), np.fmax(a, b))
+
+
+def _min(a, b):
+    return np.where((a == 0) & (b == 0), np.where(np.signbit(a), a, b), np.fmin(a, b))
+
+
+def _with_nan(function):
+    def propagate(*sources):
+        nan = np.isnan(sources[0])
+        for s in sources[1:]:
+            nan = nan | np.isnan(s)
+        return np.where(nan, _CANONICAL_NAN, function(*sources))
+
+    return propagate
+
+
+def float_extremum(ins) -> Alu:
+    """d = max or min of two or three operands; ``.NaN``: NaN if any is NaN (else NaN operands are ignored)."""
+    two = _max if ins.parts[0] == "max" else _min
+    count = len(ins.args) - 1
+    if ins.has("NaN") and ins.parts[0] == "max" and count == 3:
+        # numpy's maximum propagates NaN; which zero it returns for ±0 does not matter to a comparison
+        function = lambda a, b, c: np.maximum(np.maximum(a, b), c)
+    else:
+        function = two if count == 2 else lambda a, b, c: two(two(a, b), c)
+        function = _with_nan(function) if ins.has("NaN") else function
+    return _float_alu(ins, function, count)
+
+
+def float_div(ins) -> Alu:
+    """d = a / b (``.rn``; ``.approx`` and ``.full`` are computed exactly too)."""
+    return _float_alu(ins, np.divide, 2)
+
+
+@alu("ex2", "lg2", "rcp", "rsqrt", "sqrt", "tanh", "sin", "cos")
+def transcendental(ins) -> Alu:
+    """d = f(a). The ``.approx`` forms are computed to within an ulp: closer than the hardware promises."""
+    function = {
+        "ex2": np.exp2,
+        "lg2": np.log2,
+        "rcp": lambda a: F32(1) / a,
+        "rsqrt": lambda a: (1 / np.sqrt(a.astype(F64))).astype(F32),
+        "sqrt": np.sqrt,
+        "tanh": np.tanh,
+        "sin": np.sin,
+        "cos": np.cos,
+    }[ins.parts[0]]
+    return _float_alu(ins, function, 1)

@@ -1,0 +1,89 @@
+"""Loads, stores and prefetches of threads."""
+
+import numpy as np
+
+from ...errors import MemoryFault
+from ..machine.memory import PARAM_WINDOW, SHARED_WINDOW
+from ..machine.warp import LANES
+from ..ptx.module import Symbol
+from .registry import effect, vector_items
+from .types import dtype_of
+
+
+def addresses(warp, operand):
+    """Return a function that gives the 32 lanes' addresses (int64) of a memory operand."""
+    offset = np.int64(operand.offset)
+    if isinstance(operand.base, Symbol):
+        symbol = operand.base.name
+        return lambda: np.full(LANES, warp.cta.machine.address_of(symbol) + offset, np.int64)
+    register = warp.row(operand.base)
+    return lambda: register.astype(np.int64) + offset
+
+
+def _space(ins) -> str:
+    return next((p for p in ins.parts[1:3] if p.split("::")[0] in ("global", "shared", "local", "param", "const")), "generic")
+
+
+def _resolve(warp, space: str, lanes: np.ndarray, size: int, what: str, write: bool):
+    """Return (bytes, offsets) that the active lanes' addresses mean; ``size`` bytes each, aligned to their size."""
+    low, high = int(lanes.min()), int(lanes.max()) + size
+    if np.any(lanes % size):
+        raise MemoryFault(f"{what}: address {int(lanes[np.argmax(lanes % size != 0)]):#x} is not a multiple of {size}")
+    if space == "generic" and SHARED_WINDOW <= low < SHARED_WINDOW + (1 << 24):
+        space, lanes, low, high = "shared", lanes - SHARED_WINDOW, low - SHARED_WINDOW, high - SHARED_WINDOW
+    if space.startswith("shared"):
+        warp.cta.check_shared(low, high - low, what)
+        return warp.cta.shared, lanes
+    if space == "param" or PARAM_WINDOW <= low < PARAM_WINDOW + (1 << 16):
+        return warp.cta.machine.param_bytes, lanes - PARAM_WINDOW
+    data, offset = warp.cta.machine.memory.find(low, high, what, write=write)
+    return data, lanes - low + offset
+
+
+@effect("ld", "ldu")
+def load(warp, ins):
+    """d = memory[a]; ``.v2 .v4`` load consecutive elements."""
+    dtype, space = dtype_of(ins), _space(ins)
+    items, where = vector_items(ins.args[0]), addresses(warp, ins.args[1])
+    targets = [(i, warp.row(item)) for i, item in enumerate(items) if hasattr(item, "width")]
+    size = dtype.itemsize * len(items)
+
+    def run():
+        lanes = where()[warp.mask]
+        data, offsets = _resolve(warp, space, lanes, size, warp.where(ins) if warp.cta.machine.verbose else ins.text, False)
+        raw = data[offsets[:, None] + np.arange(size)].reshape(-1, len(items), dtype.itemsize)
+        for i, row in targets:
+            values = np.ascontiguousarray(raw[:, i]).view(dtype)[:, 0]
+            row[warp.mask] = values if row.itemsize == dtype.itemsize and dtype.kind != "f" else _extend(values, row.dtype)
+
+    return run
+
+
+def _extend(values, register):
+    """Widen a narrow value to the register: signed types by sign; floats keep their bits."""
+    if values.dtype.kind not in "iu":
+        values = values.view(f"u{values.itemsize}")
+    return values.astype(f"i{register.itemsize}" if values.dtype.kind == "i" else register).view(register)
+
+
+@effect("st")
+def store(warp, ins):
+    """memory[a] = b; ``.v2 .v4`` store consecutive elements."""
+    dtype, space = dtype_of(ins), _space(ins)
+    items, where = vector_items(ins.args[1]), addresses(warp, ins.args[0])
+    sources = [warp.source(item, dtype) for item in items]
+    size = dtype.itemsize * len(items)
+
+    def run():
+        lanes = where()[warp.mask]
+        data, offsets = _resolve(warp, space, lanes, size, ins.text, True)
+        raw = np.stack([s[warp.mask] for s in sources], 1).view(np.uint8)
+        data[offsets[:, None] + np.arange(size)] = raw
+
+    return run
+
+
+@effect("prefetch", "prefetchu", "discard", "applypriority")
+def prefetch(warp, ins):
+    """A hint to the caches: nothing that a program can see."""
+    return lambda: None

@@ -1,0 +1,1 @@
+"""The machine that executes PTX: memories, warps, barriers, asynchronous units, schedules."""

@@ -1,0 +1,335 @@
+"""The machine: launches an entry over a grid and runs it CTA by CTA."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from ...errors import Deadlock, LaunchError, StepLimit
+from ...hw import SM_100A
+from ...layout import TensorMapSpec
+from .. import isa
+from ..isa.tensor_core import land_stores
+from ..ptx import Module, build_blocks, parse
+from ..ptx.parser import DYNAMIC_SHARED_START
+from .cta import CTA
+from .memory import PARAM_WINDOW, GlobalMemory
+from .schedule import schedule_of
+from .warp import LANES, Warp
+
+_DEFAULT_MAX_STEPS = 10**10
+
+
+@dataclass(frozen=True)
+class RunStats:
+    """What a run executed. ``seconds`` is wall-clock time of the emulation."""
+
+    warp_instructions: int
+    lane_instructions: int
+    ctas: int
+    seconds: float
+
+    def __str__(self):
+        rate = self.warp_instructions / max(self.seconds, 1e-9)
+        return (
+            f"{self.warp_instructions:,} warp-instructions ({self.lane_instructions:,} lane-instructions) in {self.ctas} "
+            f"CTAs, {self.seconds:.2f} s, {rate / 1e3:,.0f} k warp-instructions/s"
+        )
+
+
+@dataclass(frozen=True)
+class Event:
+    """One entry of the timeline. ``at`` counts executed warp-instructions: order, not time."""
+
+    at: int
+    cta: tuple[int, int, int]
+    who: str
+    what: str
+
+
+class _Hook:
+    """A registered callback; ``remove()`` takes it back."""
+
+    def __init__(self, hooks: list, function: Callable):
+        self._hooks, self.function = hooks, function
+        hooks.append(self)
+
+    def remove(self) -> None:
+        if self in self._hooks:
+            self._hooks.remove(self)
+
+
+@dataclass
+class Machine:
+    """Runs one PTX kernel on the CPU.
+
+    Parameters
+    ----------
+    program : str or Module
+        PTX text, or a parsed module.
+    grid, block, cluster : tuple of int
+        CTAs and threads, (x, y, z). Clusters larger than one CTA are refused.
+    args : sequence
+        Kernel arguments in order: ints (addresses too), floats, numpy scalars, :class:`TensorMapSpec`.
+    memory : GlobalMemory
+    dynamic_smem_bytes : int
+    entry : str
+        Kernel name; needed if the module has several.
+    schedule : str
+        "eager", "late" or "random:SEED".
+    trace : bool
+        Record a timeline of roles, stages and asynchronous units.
+    shared_names : dict
+        Names of mbarriers by byte offset in dynamic shared memory, for messages.
+    max_steps : int
+        Warp-instructions after which the run is given up.
+    progress : callable
+        Called as ``progress(ctas_done, ctas)`` after each CTA.
+
+    Raises
+    ------
+    PtxSyntaxError, UnknownInstructionError
+        When the program is loaded.
+    LaunchError
+        If grid, block, shared memory or arguments do not fit.
+    """
+
+    program: str | Module
+    grid: tuple[int, int, int]
+    block: tuple[int, int, int]
+    args: tuple = ()
+    memory: GlobalMemory = field(default_factory=GlobalMemory)
+    dynamic_smem_bytes: int = 0
+    cluster: tuple[int, int, int] = (1, 1, 1)
+    entry: str | None = None
+    schedule: str = "eager"
+    trace: bool = False
+    shared_names: dict = field(default_factory=dict)
+    max_steps: int = _DEFAULT_MAX_STEPS
+    progress: Callable | None = None
+    verbose: bool = True
+
+    def __post_init__(self):
+        self.module = parse(self.program) if not isinstance(self.program, Module) else self.program
+        self._choose_entry()
+        # static variables come first, then the dynamic array on the next kilobyte
+        self.dynamic_start = DYNAMIC_SHARED_START * (1 + -(-self.module.static_shared_bytes // DYNAMIC_SHARED_START))
+        self._check_launch()
+        self.schedule = schedule_of(self.schedule)
+        isa.check(self.entry.instructions)
+        self.blocks = build_blocks(self.entry)
+        self.shared_names = {self.dynamic_start + k: v for k, v in self.shared_names.items()}
+        self.executed = self.lanes_executed = self.ctas_done = 0
+        self.tensor_maps: dict[bytes, TensorMapSpec] = {}
+        self.timeline: list[Event] = []
+        self._hooks: list[_Hook] = []
+        self._pack_arguments()
+        self.cta = CTA(self, self.shared_bytes)
+        count = -(-self.threads // LANES)
+        self.cta.warps = [Warp(self.cta, i, self.entry, self.blocks, isa.bind_block) for i in range(count)]
+        self._started = False
+
+    # -- loading --------------------------------------------------------------------
+    def _choose_entry(self):
+        names = list(self.module.entries)
+        if self.entry is None and len(names) != 1:
+            raise LaunchError(f"the module has {len(names)} entries {names}: pass entry=")
+        name = self.entry or names[0]
+        if name not in self.module.entries:
+            raise LaunchError(f"entry {name!r} is not in the module; it has {names}")
+        self.entry = self.module.entries[name]
+
+    def _check_launch(self):
+        for name in ("grid", "block", "cluster"):
+            value = tuple(int(n) for n in getattr(self, name))
+            if len(value) != 3 or min(value) < 1:
+                raise LaunchError(f"{name} = {getattr(self, name)}: takes three positive numbers (x, y, z)")
+            setattr(self, name, value)
+        self.threads = int(np.prod(self.block))
+        limit = self.entry.max_threads or SM_100A.max_threads_per_block
+        if self.threads > min(limit, SM_100A.max_threads_per_block):
+            raise LaunchError(f"block = {self.block} has {self.threads} threads; the kernel takes at most {limit}")
+        if self.cluster != (1, 1, 1):
+            raise LaunchError(f"cluster = {self.cluster}: clusters of several CTAs are not implemented yet")
+        if max(self.grid[1:]) > 65535 or self.grid[0] >= 1 << 31:
+            raise LaunchError(f"grid = {self.grid}: x is limited to 2**31 - 1, y and z to 65535")
+        self.shared_bytes = self.dynamic_start + int(self.dynamic_smem_bytes)
+        most = SM_100A.smem_bytes_per_block
+        if not 0 <= self.dynamic_smem_bytes <= most or self.shared_bytes > most + DYNAMIC_SHARED_START:
+            raise LaunchError(f"{self.dynamic_smem_bytes} bytes of dynamic shared memory: a CTA has at most {most}")
+        self.entry_registers = min(255, SM_100A.registers_per_sm // max(self.threads, 1)) // 8 * 8
+
+    def _pack_arguments(self):
+        offsets, size = self.entry.param_offsets()
+        params = self.entry.params
+        if len(self.args) != len(params):
+            raise LaunchError(f"{self.entry.name} takes {len(params)} arguments, got {len(self.args)}")
+        self.param_bytes = np.zeros(max(size, 1), np.uint8)
+        self._params = {name: PARAM_WINDOW + offset for name, offset in offsets.items()}
+        floats = {name for name in offsets if f".f32 {name}" in self.module.text}
+        for value, (name, count, _) in zip(self.args, params):
+            at = offsets[name]
+            self.param_bytes[at : at + count] = np.frombuffer(_argument(value, name, count, name in floats), np.uint8)
+
+    def address_of(self, symbol: str) -> int:
+        """Return the address of a parameter or shared variable in its own state space."""
+        if symbol in self._params:
+            return self._params[symbol]
+        if symbol in self.module.dynamic_shared:
+            return self.dynamic_start
+        if symbol in self.module.shared:
+            return DYNAMIC_SHARED_START + self.module.shared[symbol]
+        raise LaunchError(f"variable {symbol!r} has no address")
+
+    # -- running ----------------------------------------------------------------------
+    def _start(self, number: int) -> None:
+        x, y, _ = self.grid
+        self.cta.reset((number % x, number // x % y, number // (x * y)))
+        for warp in self.cta.warps:
+            warp.reset()
+        self._turn = 0
+
+    def step(self) -> bool:
+        """Do one scheduling step (a warp runs until it waits, or one asynchronous operation lands).
+
+        Returns
+        -------
+        bool
+            False when the whole grid has finished.
+        """
+        if not self._started:
+            self._start(0)
+            self._started = True
+        if self.ctas_done == self.ctas:
+            return False
+        runnable = self._runnable()
+        if not runnable and not self.cta.queues:
+            if not all(w.done for w in self.cta.warps):
+                raise Deadlock(self.deadlock_report())
+            self._finish_cta()
+            return self.ctas_done < self.ctas
+        choice = self.schedule.pick(runnable, self.cta.queues)
+        if choice[0] == "unit":
+            self.cta.land_next(choice[1])
+        else:
+            warp = choice[1]
+            warp.run(choice[2])
+            if warp.done:
+                land_stores(warp)
+        if self.executed > self.max_steps:
+            raise StepLimit(
+                f"{self.executed:,} warp-instructions and not finished (limit {self.max_steps:,}): an endless loop? "
+                f"Raise max_steps if the kernel is just long. Last: {self.cta.warps[0].where()}"
+            )
+        for hook in tuple(self._hooks):
+            hook.function(self)
+        return True
+
+    @property
+    def ctas(self) -> int:
+        """CTAs of the grid."""
+        return int(np.prod(self.grid, dtype=np.int64))
+
+    def _runnable(self) -> list[Warp]:
+        """Return the warps that can run, the one whose turn it is first."""
+        warps, out = self.cta.warps, []
+        count = len(warps)
+        for k in range(count):
+            warp = warps[(self._turn + k) % count]
+            if warp.done:
+                continue
+            if warp.waiting is not None and warp.waiting.ready():
+                warp.waiting = None
+            if warp.waiting is None:
+                out.append(warp)
+        if out:
+            self._turn = out[0].index + 1
+        return out
+
+    def _finish_cta(self):
+        self.ctas_done += 1
+        if self.progress is not None:
+            self.progress(self.ctas_done, self.ctas)
+        if self.ctas_done < self.ctas:
+            self._start(self.ctas_done)
+
+    def run(self) -> RunStats:
+        """Run to the end of the grid.
+
+        Raises
+        ------
+        Deadlock, Hazard, MemoryFault, StepLimit
+            As the program deserves; each names CTA, warp, role and PTX line.
+        """
+        return self.run_until(lambda machine: False)
+
+    def run_until(self, condition: Callable) -> RunStats:
+        """Run until ``condition(machine)`` is true after a scheduling step, or to the end."""
+        before = time.perf_counter()
+        with np.errstate(all="ignore"):
+            while self.step():
+                if condition(self):
+                    break
+        return RunStats(self.executed, self.lanes_executed, self.ctas_done, time.perf_counter() - before)
+
+    def hook(self, function: Callable) -> _Hook:
+        """Call ``function(machine)`` after every scheduling step; the result's ``remove()`` takes it back."""
+        return _Hook(self._hooks, function)
+
+    # -- looking inside -----------------------------------------------------------------
+    def read_shared(self, offset: int, size: int) -> np.ndarray:
+        """Return a copy of bytes of dynamic shared memory of the current CTA."""
+        at = self.cta.check_shared(self.dynamic_start + offset, size, "read_shared")
+        return self.cta.shared[at : at + size].copy()
+
+    def write_shared(self, offset: int, data) -> None:
+        """Overwrite bytes of dynamic shared memory of the current CTA."""
+        data = np.frombuffer(bytes(data), np.uint8)
+        at = self.cta.check_shared(self.dynamic_start + offset, data.size, "write_shared")
+        self.cta.shared[at : at + data.size] = data
+
+    def read_tmem(self, first_col: int = 0, cols: int = 512) -> np.ndarray:
+        """Return a copy of tensor memory columns as uint32 (128, cols)."""
+        return self.cta.tmem[:, first_col : first_col + cols].copy()
+
+    def registers(self, warp: int, width: int = 32) -> np.ndarray:
+        """Return a copy of a warp's registers of one width: (registers, 32 lanes)."""
+        return self.cta.warps[warp].registers[width].copy()
+
+    def mark(self, warp: Warp, key: str, value: str) -> None:
+        """A marker of the program was passed: a role begins, or a stage of it."""
+        if self.trace and key == "stage":
+            self.timeline.append(Event(self.executed, self.cta.index, f"{warp.role} w{warp.index}", value))
+
+    def event(self, who: str, what: str) -> None:
+        """An asynchronous unit did something."""
+        if self.trace:
+            self.timeline.append(Event(self.executed, self.cta.index, who, what))
+
+    def deadlock_report(self) -> str:
+        """Return one line per waiting warp: who waits for what, and who came last."""
+        lines = [f"deadlock in CTA {self.cta.index}: no warp can run and nothing is in flight"]
+        for warp in self.cta.warps:
+            if not warp.done and warp.waiting is not None:
+                lines.append(f"  warp {warp.index} ({warp.role}) {warp.waiting.describe()}; at {warp.where()}")
+        return "\n".join(lines)
+
+
+def _argument(value, name: str, size: int, is_float: bool) -> bytes:
+    """Return the bytes of one kernel argument."""
+    if isinstance(value, TensorMapSpec):
+        data = value.pack()
+    elif isinstance(value, np.generic):
+        data = value.tobytes()
+    elif is_float or isinstance(value, float):
+        data = np.array(value, f"f{size}").tobytes()
+    elif isinstance(value, int):
+        if not -(1 << 8 * size - 1) <= value < 1 << 8 * size:
+            raise LaunchError(f"argument {name} = {value}: does not fit {size} bytes")
+        data = (value & ((1 << 8 * size) - 1)).to_bytes(size, "little")
+    else:
+        raise LaunchError(f"argument {name}: cannot pass a {type(value).__name__}; take an int, float or TensorMapSpec")
+    if len(data) != size:
+        raise LaunchError(f"argument {name} has {len(data)} bytes, the kernel declares {size}")
+    return data

@@ -1,0 +1,66 @@
+"""Global memory: host arrays bound to device addresses, with nothing in between them."""
+
+from bisect import bisect_right
+from dataclasses import dataclass
+
+import numpy as np
+
+from ...errors import MemoryFault
+
+GLOBAL_BASE = 0x7F00_0000_0000
+SHARED_WINDOW = 0x7E00_0000_0000  # generic addresses of shared memory
+PARAM_WINDOW = 0x7D00_0000_0000  # generic addresses of kernel parameters
+_GAP = 1 << 16  # bytes of nothing between two arrays: an overrun never reaches a neighbour
+
+
+@dataclass
+class _Array:
+    start: int
+    end: int
+    data: np.ndarray  # flat uint8 view of the host array
+    name: str
+    writable: bool
+
+
+class GlobalMemory:
+    """Device memory made of host arrays. The kernel reads and writes them in place; no copies."""
+
+    def __init__(self):
+        self._arrays: list[_Array] = []
+        self._next = GLOBAL_BASE
+
+    def bind(self, array: np.ndarray, name: str = "", *, writable: bool = False) -> int:
+        """Give a C-contiguous array a device address (a multiple of 256) and return it."""
+        if not array.flags.c_contiguous:
+            raise MemoryFault(f"array {name!r} is not contiguous: bind a contiguous view of its memory")
+        if writable and not array.flags.writeable:
+            raise MemoryFault(f"array {name!r} is read-only but was to be bound writable")
+        data = array.reshape(-1).view(np.uint8)
+        start = self._next
+        self._arrays.append(_Array(start, start + data.size, data, name or f"array {len(self._arrays)}", writable))
+        self._next = (start + data.size + _GAP + 255) // 256 * 256
+        return start
+
+    def find(self, low: int, high: int, what: str, *, write: bool = False) -> tuple[np.ndarray, int]:
+        """Return (bytes, offset of ``low``) of the array that holds [low, high).
+
+        Raises
+        ------
+        MemoryFault
+            If no single array does, or a read-only one would be written; names the nearest array.
+        """
+        i = bisect_right([a.start for a in self._arrays], low) - 1
+        array = self._arrays[i] if i >= 0 else None
+        if array is None or high > array.end:
+            raise MemoryFault(f"{what}: global address {low:#x}..{high:#x} is in no bound array{self._nearest(low)}")
+        if write and not array.writable:
+            raise MemoryFault(f"{what}: writes to {array.name!r}, which is bound read-only")
+        return array.data, low - array.start
+
+    def _nearest(self, address: int) -> str:
+        if not self._arrays:
+            return " (none is bound)"
+        distance = lambda a: min(abs(address - a.start), abs(address - a.end))
+        near = min(self._arrays, key=distance)
+        side = f"{address - near.end} bytes past the end" if address >= near.end else f"{near.start - address} bytes before"
+        return f"; nearest is {near.name!r} at {near.start:#x}..{near.end:#x}: {side}"

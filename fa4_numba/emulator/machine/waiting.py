@@ -1,0 +1,74 @@
+"""What a warp can wait for.
+
+``ready()`` says whether it may go on, ``describe()`` is its line in a deadlock report; ``advance`` is False where the
+waiting instruction runs again afterwards.
+"""
+
+from dataclasses import dataclass
+
+from .barriers import MBarrier, NamedBarrier
+
+
+@dataclass
+class PhaseWait:
+    """Waits for an mbarrier's phase; the waiting instruction runs again afterwards."""
+
+    advance = False
+
+    barrier: MBarrier
+    parity: int
+
+    def ready(self) -> bool:
+        return self.barrier.passed(self.parity)
+
+    def describe(self) -> str:
+        return f"waits for parity {self.parity} of {self.barrier.describe()}"
+
+
+@dataclass
+class NamedWait:
+    """Waits until a named barrier has released the generation it joined."""
+
+    advance = True
+
+    barrier: NamedBarrier
+    generation: int
+
+    def ready(self) -> bool:
+        return self.barrier.generation != self.generation
+
+    def describe(self) -> str:
+        b = self.barrier
+        return f"waits at barrier {b.number}: {b.arrived} of {b.threads} threads have arrived"
+
+
+@dataclass
+class BulkWait:
+    """Waits until at most ``allowed`` bulk groups of the warp are incomplete."""
+
+    advance = True
+
+    warp: object
+    allowed: int
+
+    def ready(self) -> bool:
+        return self.warp.open_bulk_groups() <= self.allowed
+
+    def describe(self) -> str:
+        return f"waits for bulk copies: {self.warp.open_bulk_groups()} groups open, {self.allowed} allowed"
+
+
+@dataclass
+class RegisterWait:
+    """Waits until the CTA's pool holds enough registers for ``setmaxnreg.inc``."""
+
+    advance = False
+
+    cta: object
+    needed: int
+
+    def ready(self) -> bool:
+        return self.cta.free_registers >= self.needed
+
+    def describe(self) -> str:
+        return f"waits for {self.needed} registers, the pool holds {self.cta.free_registers} (setmaxnreg budgets too large?)"
