@@ -43,10 +43,29 @@ def _pack(ins, target, items) -> Alu:
     width = 8 * dtype_of(ins).itemsize // len(items)
     part = np.dtype(f"u{width // 8}")
 
-    def function(*parts):
-        return np.stack(parts, 1).view(unsigned(dtype_of(ins)))[:, 0]
+    whole = unsigned(dtype_of(ins))
 
-    return Alu([(target, unsigned(dtype_of(ins)))], [(item, part) for item in items], function)
+    def function(*parts):
+        return np.stack(parts, 1).view(whole)[:, 0]
+
+    def fast(targets, sources):
+        columns = list(zip(targets[0].view(part).reshape(LANES, -1).T, sources))
+        (low, a), (high, b) = columns[0], columns[-1]
+        if len(columns) == 2 and not (np.shares_memory(low, b) or np.shares_memory(high, a)):
+            return _two_copies(low, a, high, b)
+        return lambda: np.copyto(targets[0], function(*sources))
+
+    return Alu([(target, whole)], [(item, part) for item in items], function, fast=fast)
+
+
+def _two_copies(target0, source0, target1, source1):
+    copy = np.copyto
+
+    def run():
+        copy(target0, source0)
+        copy(target1, source1)
+
+    return run
 
 
 def _unpack(ins, items, source) -> Alu:
@@ -58,7 +77,13 @@ def _unpack(ins, items, source) -> Alu:
 
     if len(items) == 1:
         return Alu([(items[0], whole)], [(source, whole)], lambda a: a)
-    return Alu([(item, part) for item in items], [(source, whole)], function)
+    def fast(targets, sources):
+        columns = sources[0].view(part).reshape(LANES, -1).T
+        if len(targets) == 2:
+            return _two_copies(targets[0], columns[0], targets[1], columns[1])
+        return lambda: [np.copyto(t, c) for t, c in zip(targets, columns)]
+
+    return Alu([(item, part) for item in items], [(source, whole)], function, fast=fast)
 
 
 @alu("cvt")
@@ -125,8 +150,22 @@ def _convert_pair(ins, to) -> Alu:
             packed = np.ascontiguousarray(both.astype(kind))
         return packed.view(result)[:, 0]
 
+    def fast(targets, sources):
+        both = np.empty((LANES, 2), np.float32)
+        low, high = both[:, 0], both[:, 1]
+        target, (upper, lower) = targets[0], sources
+
+        def run():
+            np.copyto(low, lower)
+            np.copyto(high, upper)
+            np.copyto(target, both.astype(kind).view(result)[:, 0])
+
+        return run
+
     result = np.dtype(np.uint32 if limit is None else np.uint16)
-    return Alu([(ins.args[0], result)], [(a, np.float32) for a in ins.args[1:3]], function)
+    plain = limit is None and not ins.has("relu")
+    sources = [(a, np.float32) for a in ins.args[1:3]]
+    return Alu([(ins.args[0], result)], sources, function, fast=fast if plain else None)
 
 
 @alu("cvta")

@@ -3,7 +3,7 @@
 import numpy as np
 
 from .registry import Alu, alu
-from .rounding import DIRECTED, F64, exact_sum, flush, fma
+from .rounding import DIRECTED, F64, TINY, exact_sum, flush, fma
 from .types import dtype_of
 
 F32 = np.float32
@@ -13,13 +13,34 @@ _CANONICAL_NAN = np.uint32(0x7FFFFFFF).view(F32)
 def _float_alu(ins, function, operands: int, dtype=None) -> Alu:
     """Describe ``d = function(a, b, …)``; ``.ftz`` flushes subnormal inputs and results."""
     dtype = dtype or dtype_of(ins)
+    plain, fast = function, None
     if ins.has("ftz"):
-        plain = function
         function = lambda *sources: flush(plain(*map(flush, sources)))
+        fast = lambda targets, sources: _flushing(plain, targets[0], sources)
     args = ins.args
-    return Alu(
-        [(args[0], dtype)], [(a, dtype) for a in args[1 : 1 + operands]], function, pairs=ins.parts[-1] == "f32x2"
-    )
+    sources = [(a, dtype) for a in args[1 : 1 + operands]]
+    return Alu([(args[0], dtype)], sources, function, pairs=ins.parts[-1] == "f32x2", fast=fast)
+
+
+def _flushing(plain, target, sources):
+    """Return a function that computes ``target = flush(plain(flush(sources)))`` in scratch arrays."""
+    n = len(target)
+    magnitude, normal = np.empty(n, F32), np.empty(n, bool)
+    scratch = [np.empty(n, F32) for _ in sources]
+    pairs = list(zip(sources, scratch))
+    absolute, at_least, multiply, in_place = np.absolute, np.greater_equal, np.multiply, isinstance(plain, np.ufunc)
+
+    def run():
+        for source, flushed in pairs:
+            absolute(source, magnitude)
+            at_least(magnitude, TINY, normal)
+            multiply(source, normal, flushed)
+        result = plain(*scratch, target) if in_place else plain(*scratch)
+        absolute(result, magnitude)
+        at_least(magnitude, TINY, normal)
+        multiply(result, normal, target)
+
+    return run
 
 
 def _directed(ins, a, b):

@@ -21,12 +21,17 @@ EFFECT: dict[str, Callable] = {}
 
 @dataclass
 class Alu:
-    """``dst[i] = function(*src)``, lane by lane. Each operand comes with its dtype; ``pairs``: two f32 per lane."""
+    """``dst[i] = function(*src)``, lane by lane. Each operand comes with its dtype; ``pairs``: two f32 per lane.
+
+    ``fast(targets, sources)``, if given, returns a function that does the same for all lanes with less overhead:
+    it may keep scratch arrays.
+    """
 
     dst: list[tuple]
     src: list[tuple]
     function: Callable
     pairs: bool = False
+    fast: Callable | None = None
 
 
 def alu(*names):
@@ -84,7 +89,9 @@ def bind_block(warp, block) -> list[tuple]:
         kind, describe = ("effect", _marker) if ins.op == "//fa4" else find(ins)
         try:
             if kind == "alu":
-                functions = _bind_alu(warp, ins, describe(ins))
+                if ins.alu is None:
+                    ins.alu = describe(ins)
+                functions = _bind_alu(warp, ins, ins.alu)
                 full.append(functions[0])
                 masked.append(functions[1])
                 continue
@@ -150,7 +157,8 @@ def _bind_alu(warp, ins, op: Alu):
             np.copyto(target, result if i is None else result[i], where=where)
 
     if ins.guard is None:
-        return partial(write, True), partial(write, mask)
+        full = op.fast([t for _, t in targets], sources) if op.fast and len(targets) == len(op.dst) else partial(write, True)
+        return full, partial(write, mask)
     predicate = warp.row(ins.guard)
 
     def guarded():

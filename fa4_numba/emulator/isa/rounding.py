@@ -4,6 +4,7 @@ import numpy as np
 
 F64 = np.float64
 TINY = np.float32(2.0**-126)  # smallest normal f32
+_NEAR_SUBNORMAL = 2.0**-125  # below, f32 has fewer bits and other midpoints
 _LOW_BITS, _MIDPOINT = np.int64((1 << 29) - 1), np.int64(1 << 28)  # f64 mantissa bits that f32 lacks
 
 
@@ -31,11 +32,9 @@ def fma(a, b, c):
     """Return a·b + c of f32 arrays with one rounding to nearest even."""
     product, addend = a.astype(F64) * b, c.astype(F64)  # exact: 24 + 24 bits
     s = product + addend
-    with np.errstate(over="ignore", invalid="ignore"):
-        middle = (s.view(np.int64) & _LOW_BITS) == _MIDPOINT
-        if middle.any() or (np.abs(s) < 2.0**-125).any():
-            s = to_odd(*exact_sum(product, addend))
-        return s.astype(np.float32)
+    if (s.view(np.int64) & _LOW_BITS == _MIDPOINT).any() or (np.abs(s) < _NEAR_SUBNORMAL).any():
+        s = to_odd(*exact_sum(product, addend))
+    return s.astype(np.float32)
 
 
 def round_down(s, e):

@@ -1,5 +1,6 @@
 """The machine: launches an entry over a grid and runs it CTA by CTA."""
 
+import gc
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -267,10 +268,16 @@ class Machine:
     def run_until(self, condition: Callable) -> RunStats:
         """Run until ``condition(machine)`` is true after a scheduling step, or to the end."""
         before = time.perf_counter()
-        with np.errstate(all="ignore"):
-            while self.step():
-                if condition(self):
-                    break
+        collecting = gc.isenabled()
+        gc.disable()  # a run makes no cycles, but many objects: collections would only scan them
+        try:
+            with np.errstate(all="ignore"):
+                while self.step():
+                    if condition(self):
+                        break
+        finally:
+            if collecting:
+                gc.enable()
         return RunStats(self.executed, self.lanes_executed, self.ctas_done, time.perf_counter() - before)
 
     def hook(self, function: Callable) -> _Hook:

@@ -80,7 +80,8 @@ class Instruction:
     negate: bool = False
     python_line: str | None = None
     target: int | None = None  # index of the instruction that a branch jumps to
-    scope: object = None
+    scope: object = None  # while parsing
+    alu: object = None  # its description, once found
 
     def has(self, *modifiers: str) -> bool:
         """Return whether all modifiers are present."""

@@ -70,8 +70,8 @@ def emulated_exp2_pair(e, y):
     y = e.pack(e.max(lo, e.f32(LOWEST)), e.max(hi, e.f32(LOWEST)))
     shifted = e.add_round_down_x2(y, constant(FLOOR_MAGIC))  # low mantissa bits: floor(y)
     fraction = e.sub_x2(y, e.add_x2(shifted, constant(-FLOOR_MAGIC)))
-    p = constant(POLYNOMIAL[3])
-    for coefficient in reversed(POLYNOMIAL[:3]):
+    p = constant(POLYNOMIAL[-1])
+    for coefficient in reversed(POLYNOMIAL[:-1]):
         p = e.fma_x2(p, fraction, constant(coefficient))
     return tuple(e.add_to_exponent(*pr) for pr in zip(e.unpack(p), e.unpack(shifted), strict=True))
 
