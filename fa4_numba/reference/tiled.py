@@ -5,9 +5,13 @@ import numpy as np
 from .exact import nonfinite_part
 from .problem import default_scale, from_bhsd, to_bhsd, visible_limit
 
+# log2 units: O is rescaled only when a row's max grew by more than a factor of 2**8
 RESCALE_THRESHOLD = np.float32(8.0)
 FLOOR_MAGIC = np.float32(12582912.0)
 LOWEST = np.float32(-127.0)
+MMA_K = 16
+# |max·scale| beyond which x·scale − max·scale is computed as (x − max)·scale
+EXACT_SUBTRACTION_ABOVE = np.float32(1024.0)
 F32, F64 = np.float32, np.float64
 
 
@@ -78,6 +82,22 @@ class _Exp2:
         return bits.astype(np.int32).view(F32)
 
 
+def _accumulate(d, a, b):
+    """Return d + a @ b in steps of the MMA's depth, each sum rounded to float32."""
+    for first in range(0, a.shape[1], MMA_K):
+        product = a[:, first : first + MMA_K] @ b[first : first + MMA_K]
+        d = product if d is None else product + d
+    return d
+
+
+def _exponent(s, m, scale_log2):
+    """Return (s − m)·scale as the kernel does: one fused multiply-add, or exactly where that would cancel."""
+    offset = -(m * scale_log2)
+    fused = s.astype(F64) * F64(scale_log2) + offset.astype(F64)[:, None]
+    exact = (s - m[:, None]) * scale_log2
+    return np.where(np.abs(offset)[:, None] > EXACT_SUBTRACTION_ABOVE, exact, fused.astype(F32))
+
+
 def _one_head(q, k, v, limit, scale_log2, keys, exp2, dtype):
     """All rows of one head. ``q (Sq, D)``, ``k (Sk, D)``, ``v (Sk, Dv)`` as float32."""
     rows, seq_k = len(q), len(k)
@@ -91,7 +111,7 @@ def _one_head(q, k, v, limit, scale_log2, keys, exp2, dtype):
     for start in range((int(limit.max()) - 1) // keys * keys if limit.max() > 0 else -keys, -1, -keys):
         s = np.zeros((rows, keys), F32)
         block = slice(start, min(start + keys, seq_k))
-        s[:, : block.stop - start] = q @ k[block].T
+        s[:, : block.stop - start] = _accumulate(None, q, k[block].T)
         s = np.where(start + np.arange(keys)[None, :] < limit[:, None], s, F32(-np.inf))
         nan_seen |= np.isnan(s).any(axis=1)
         new_m = np.maximum(m, s.max(axis=1))
@@ -103,14 +123,14 @@ def _one_head(q, k, v, limit, scale_log2, keys, exp2, dtype):
             new_m, safe = np.where(keep, m, new_m), np.where(keep, m, safe)
             shrink = np.where(keep, F32(1), np.exp2(growth))
         m, first_tile = new_m, False
-        y = ((s.astype(F64) - safe[:, None]) * F64(scale_log2)).astype(F32)
+        y = _exponent(s, safe, scale_log2)
         p = exp2(y)
         total = total * shrink + p.sum(axis=1, dtype=F32)
         o = np.where(shrink[:, None] < 1, o * shrink[:, None], o)
         rounded = p.astype(dtype).astype(F32)
         for part in (slice(0, split), slice(split, keys)):
             tile = values[start + part.start : min(start + part.stop, seq_k)]
-            o = o + rounded[:, part.start : part.start + len(tile)] @ tile
+            o = _accumulate(o, rounded[:, part.start : part.start + len(tile)], tile)
     factor = np.where(total > 0, F32(1) / total, F32(1))
     o = o * factor[:, None]
     o = np.where(nan_seen[:, None], F32(np.nan), o)

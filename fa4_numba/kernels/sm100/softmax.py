@@ -1,6 +1,7 @@
 """The softmax role: 128 threads per Q tile, one row each. Scores in, probabilities out, both in tensor memory."""
 
 from ...ptx.numba_adapter import intrinsic_for, marker, unrolled
+from ...reference.tiled import EXACT_SUBTRACTION_ABOVE, RESCALE_THRESHOLD
 from ..common import softmax_math
 from ..common.device import F32, I32, U32, U64, device_inline, types
 from ..common.exp2 import emulated_pairs

@@ -1,0 +1,1 @@
+"""The command line: demo, doctor, config, ptx, sass, emulate."""

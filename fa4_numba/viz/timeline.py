@@ -1,0 +1,42 @@
+"""The timeline of one CTA: what each warp and unit does, in the order of execution."""
+
+from pathlib import Path
+
+from matplotlib.figure import Figure
+
+COLORS = {"wait S": "#d3d3d3", "softmax": "#4c78a8", "Q K": "#f58518", "P V": "#54a24b", "load": "#e45756", "store": "#b279a2"}
+
+
+def draw_timeline(events, cta=None, figure: Figure | None = None) -> Figure:
+    """Draw the events of one CTA (default: the first).
+
+    The horizontal axis counts executed warp-instructions: an order, not a time.
+    """
+    figure = figure or Figure(figsize=(12, 4.5), layout="constrained")
+    axes = figure.subplots()
+    cta = cta if cta is not None else (events[0].cta if events else None)
+    chosen = [event for event in events if event.cta == cta]
+    rows = sorted({event.who for event in chosen}, key=lambda who: (who in ("MMA", "TMA"), who))
+    end = max((event.at for event in chosen), default=1)
+    start = min((event.at for event in chosen), default=0)
+    for i, who in enumerate(rows):
+        own = [event for event in chosen if event.who == who]
+        for event, following in zip(own, [*own[1:], None]):
+            color = next((c for name, c in COLORS.items() if event.what.startswith(name)), "#888888")
+            if who in ("MMA", "TMA"):
+                axes.plot([event.at], [i], "|", ms=12, color=color)
+            elif event.what != "wait S":
+                until = following.at if following else end
+                axes.barh(i, until - event.at, left=event.at, height=0.6, color=color)
+    axes.set(yticks=range(len(rows)), yticklabels=rows, xlim=(start, end), xlabel="executed warp-instructions of all warps")
+    axes.invert_yaxis()
+    axes.set_title(f"CTA {cta}: blue softmax at work, gaps waiting; ticks: orange Q Kᵀ, green P V, red TMA loads")
+    return figure
+
+
+def save_timeline(events, path, cta=None) -> Path:
+    """Write the timeline to ``path``."""
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    draw_timeline(events, cta).savefig(path, dpi=110)
+    return path
