@@ -20,6 +20,7 @@ def rename(ptx: str, name: str) -> str:
 
     The same kernel then gives the same text in every process, which is what a cache and a comparison need.
     """
+    ptx = re.sub(r"^\.common \.global [^\n]*NumbaEnv[^\n]*\n", "", ptx, flags=re.M)  # a variable nothing uses
     ptx = ptx.replace(entry_name(ptx), name)
     for number, symbol in enumerate(dict.fromkeys(re.findall(r"_cudapy_smem_\w+", ptx))):
         ptx = re.sub(rf"{re.escape(symbol)}\b", f"{name}_smem{number}", ptx)

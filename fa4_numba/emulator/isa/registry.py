@@ -98,7 +98,7 @@ def bind_block(warp, block) -> list[tuple]:
             run = describe(warp, ins)
         except Fa4Error:
             raise
-        except (IndexError, KeyError, AttributeError, TypeError, ValueError) as error:
+        except (IndexError, KeyError, AttributeError, TypeError, ValueError, StopIteration) as error:
             raise unknown(ins, f"operands or modifiers not understood ({error})") from error
         steps.append((full, masked, len(full) + (ins.op != "//fa4"), _guarded(warp, ins, run), ins))
         full, masked = [], []

@@ -50,6 +50,7 @@ def mbarrier_arrive(warp, ins):
             elif amount is not None:
                 count *= amount()
             barrier.arrive(count, warp.where(ins))
+        warp.cta.machine.schedule.signalled(warp)
 
     return run
 

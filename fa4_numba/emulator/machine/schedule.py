@@ -15,6 +15,9 @@ class Eager:
     def store_lands_now(self) -> bool:
         return True
 
+    def signalled(self, warp) -> None:
+        """A warp has arrived at a barrier."""
+
     def pick(self, runnable: list, queues: dict):
         """Return ("warp", warp, steps) or ("unit", key)."""
         return ("warp", runnable[0], TURN) if runnable else ("unit", next(iter(queues)))
@@ -31,20 +34,36 @@ class Late(Eager):
 
 
 class Random:
-    """Warps are preempted at random, work lands in random order (FIFO within a unit), by seed."""
+    """Warps are preempted at random, work lands in random order (FIFO within a unit), by seed.
+
+    A warp that has just signalled a barrier is the interesting one to stop: whatever it does later must not be needed
+    yet. So now and then it is put aside until much else has happened, or nothing else can.
+    """
 
     at_once = False
 
     def __init__(self, seed: int):
         self.random = random.Random(seed)
+        self.picks = 0
+        self.aside: dict[object, int] = {}  # warp → pick until which it is put aside
 
     def store_lands_now(self) -> bool:
         return self.random.random() < 0.5
 
+    def signalled(self, warp) -> None:
+        """Maybe stop a warp that has arrived at a barrier."""
+        chance = self.random.random()
+        if chance < 0.5:
+            warp.budget = 0
+        if chance < 0.25:
+            self.aside[warp] = self.picks + self.random.randint(1, 100)
+
     def pick(self, runnable: list, queues: dict):
-        if queues and (not runnable or self.random.random() < 0.3):
+        self.picks += 1
+        ready = [warp for warp in runnable if self.aside.get(warp, 0) <= self.picks]
+        if queues and (not ready or self.random.random() < 0.3):
             return ("unit", self.random.choice(list(queues)))
-        return ("warp", self.random.choice(runnable), self.random.randint(1, 40))
+        return ("warp", self.random.choice(ready or runnable), self.random.randint(1, 40))
 
 
 def schedule_of(name: str):

@@ -132,22 +132,26 @@ class Warp:
 
     # -- execution --------------------------------------------------------------------------
     def run(self, budget: int) -> None:
-        """Run until the warp waits, ends, or has run about ``budget`` steps."""
-        while not self.done and self.waiting is None and budget > 0:
+        """Run until the warp waits, ends, or has run ``budget`` steps (an effect with the arithmetic before it)."""
+        self.budget = budget
+        while not self.done and self.waiting is None and self.budget > 0:
             if self.step == 0 and self.stack and self.block == self.stack[-1][0]:
                 self._reconverge()
                 continue
             steps = self.bound.get(self.block)
             if steps is None:
                 steps = self.bound[self.block] = self.binder(self, self.blocks[self.block])
-            budget -= 1
             if self._run_steps(steps):
                 self._leave(self.blocks[self.block])
 
     def _run_steps(self, steps) -> bool:
         """Run the block's remaining steps; return whether its end was reached."""
         machine = self.cta.machine
+        self.budget -= 1
         while self.step < len(steps):
+            if self.budget <= 0:
+                return False
+            self.budget -= 1
             full, masked, count, effect, ins = steps[self.step]
             for function in full if self.full else masked:
                 function()
