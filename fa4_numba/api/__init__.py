@@ -6,4 +6,12 @@ from .emulate import emulate
 from .explain import explain_backend
 from .problem import ConfigChoice, Problem, choose_config
 
-__all__ = ["ConfigChoice", "Problem", "attention", "choose_backend", "choose_config", "emulate", "explain_backend"]
+__all__ = [
+    "ConfigChoice",
+    "Problem",
+    "attention",
+    "choose_backend",
+    "choose_config",
+    "emulate",
+    "explain_backend",
+]

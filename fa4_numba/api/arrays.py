@@ -44,7 +44,9 @@ def to_host(name: str, value) -> HostArray:
 
 def _from_dlpack(name: str, value) -> HostArray:
     if value.__dlpack_device__()[0] not in _CPU:
-        raise UnsupportedError(f"{name} lies on a GPU: backends 'reference' and 'emulator' take host arrays; copy it first")
+        raise UnsupportedError(
+            f"{name} lies on a GPU: backends 'reference' and 'emulator' take host arrays; copy it first"
+        )
     if "bfloat16" in str(getattr(value, "dtype", "")):
         return _from_torch_bfloat16(name, value)
     try:
@@ -57,7 +59,9 @@ def _from_dlpack(name: str, value) -> HostArray:
 def _same_kind(value):
     """Return a converter to the producer's own array type, if its module has ``from_dlpack``."""
     module = __import__(type(value).__module__.partition(".")[0])
-    convert = getattr(module, "from_dlpack", None) or getattr(getattr(module, "numpy", None), "from_dlpack", None)
+    convert = getattr(module, "from_dlpack", None) or getattr(
+        getattr(module, "numpy", None), "from_dlpack", None
+    )
     return convert or (lambda result: result)
 
 
@@ -65,7 +69,9 @@ def _from_torch_bfloat16(name: str, value) -> HostArray:
     """numpy's DLPack has no bfloat16: the bits travel as int16."""
     module = __import__(type(value).__module__.partition(".")[0])
     if not hasattr(value, "view") or not hasattr(module, "int16"):
-        raise ArrayError(f"{name}: bfloat16 arrays of {type(value).__name__} cannot be read; pass an ml_dtypes array")
+        raise ArrayError(
+            f"{name}: bfloat16 arrays of {type(value).__name__} cannot be read; pass an ml_dtypes array"
+        )
     array = np.from_dlpack(value.detach().view(module.int16)).view(ml_dtypes.bfloat16)
 
     def back(result):

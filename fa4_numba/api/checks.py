@@ -32,7 +32,9 @@ def refuse_later_options(options: dict) -> None:
         if name not in LATER:
             raise TypeError(f"attention() got an unexpected keyword argument {name!r}")
         if value is not None:
-            raise UnsupportedError(f"{name}: {LATER[name]} are not built yet on any backend; leave {name} at None")
+            raise UnsupportedError(
+                f"{name}: {LATER[name]} are not built yet on any backend; leave {name} at None"
+            )
 
 
 def check_array(name: str, array: np.ndarray) -> None:
@@ -43,7 +45,9 @@ def check_array(name: str, array: np.ndarray) -> None:
             f"add the missing ones with {name}[None]"
         )
     if array.dtype.name not in DTYPES:
-        raise ArrayError(f"{name} has dtype {array.dtype}: expected one of {', '.join(DTYPES)}; use {name}.astype(...)")
+        raise ArrayError(
+            f"{name} has dtype {array.dtype}: expected one of {', '.join(DTYPES)}; use {name}.astype(...)"
+        )
 
 
 def check_scale(scale) -> float | None:
@@ -69,9 +73,13 @@ def check_problem(q, k, v, *, causal, scale, layout, causal_align="bottom-right"
     for name, array in (("q", q), ("k", k), ("v", v)):
         check_array(name, array)
     if not q.dtype == k.dtype == v.dtype:
-        raise ArrayError(f"q, k, v have dtypes {q.dtype}, {k.dtype}, {v.dtype}: they must agree; use .astype(...)")
+        raise ArrayError(
+            f"q, k, v have dtypes {q.dtype}, {k.dtype}, {v.dtype}: they must agree; use .astype(...)"
+        )
     order = (0, 1, 2, 3) if layout == "bshd" else (0, 2, 1, 3)
-    (bq, sq, hq, dq), (bk, sk, hk, dk), (bv, sv, hv, dv) = (tuple(x.shape[i] for i in order) for x in (q, k, v))
+    (bq, sq, hq, dq), (bk, sk, hk, dk), (bv, sv, hv, dv) = (
+        tuple(x.shape[i] for i in order) for x in (q, k, v)
+    )
     if not bq == bk == bv:
         raise ArrayError(f"batch sizes of q, k, v are {bq}, {bk}, {bv} (layout {layout}): they must agree")
     if sk != sv:
@@ -81,7 +89,9 @@ def check_problem(q, k, v, *, causal, scale, layout, causal_align="bottom-right"
     if dq != dk:
         raise ArrayError(f"q has head dimension {dq} and k {dk}: they must agree")
     if hk == 0 and hq or hk and hq % hk:
-        raise ArrayError(f"q has {hq} heads, k and v {hk}: the first must be a multiple of the second (layout {layout})")
+        raise ArrayError(
+            f"q has {hq} heads, k and v {hk}: the first must be a multiple of the second (layout {layout})"
+        )
     return Problem(bq, hq, hk, sq, sk, dq, dv, q.dtype.name, bool(causal), scale)
 
 

@@ -55,7 +55,9 @@ def choose_backend(problem: Problem, backend: str = "auto") -> BackendChoice:
     if backend not in BACKENDS:
         raise ArrayError(f"backend = {backend!r}: take one of {BACKENDS}")
     if backend == "sm90":
-        raise UnsupportedError("backend = 'sm90': the Hopper kernel is not built yet; use 'emulator' or 'reference'")
+        raise UnsupportedError(
+            "backend = 'sm90': the Hopper kernel is not built yet; use 'emulator' or 'reference'"
+        )
     if backend == "emulator":
         choose_config(problem)
         return BackendChoice("emulator", "asked for: the compiled sm_100a PTX, executed on the CPU", {})
@@ -65,9 +67,16 @@ def choose_backend(problem: Problem, backend: str = "auto") -> BackendChoice:
     if backend == "sm100":
         if no is not None:
             choose_config(problem)
-            raise BackendError(f"backend = 'sm100' cannot run here: {no}. Use backend='emulator' (same kernel, on the CPU)")
+            raise BackendError(
+                f"backend = 'sm100' cannot run here: {no}. Use backend='emulator' (same kernel, on the CPU)"
+            )
         return BackendChoice("sm100", "asked for, and a Blackwell GPU is here", {})
-    rejected = {"sm90": "the Hopper kernel is not built yet", "emulator": "never chosen on its own: it is for study, not speed"}
+    rejected = {
+        "sm90": "the Hopper kernel is not built yet",
+        "emulator": "never chosen on its own: it is for study, not speed",
+    }
     if no is None:
-        return BackendChoice("sm100", "a Blackwell GPU is here", rejected | {"reference": "a GPU kernel can run"})
+        return BackendChoice(
+            "sm100", "a Blackwell GPU is here", rejected | {"reference": "a GPU kernel can run"}
+        )
     return BackendChoice("reference", "numpy runs everywhere", {"sm100": no} | rejected)

@@ -34,7 +34,9 @@ def emulate(kernel, q, k, v, *, scale=None, schedule="eager", trace=False, progr
     problem = check_problem(*arrays, causal=kernel.causal, scale=scale, layout="bshd")
     cfg = kernel.config
     if problem.empty:
-        raise ArrayError("emulate() needs non-empty arrays; attention() returns the right shape without a launch")
+        raise ArrayError(
+            "emulate() needs non-empty arrays; attention() returns the right shape without a launch"
+        )
     if problem.dtype != cfg.qkv_dtype:
         raise ArrayError(f"the arrays are {problem.dtype}, the kernel was compiled for {cfg.qkv_dtype}")
     if problem.num_q_heads != problem.num_kv_heads * cfg.group:
@@ -43,7 +45,8 @@ def emulate(kernel, q, k, v, *, scale=None, schedule="eager", trace=False, progr
         )
     if problem.qk_dim > cfg.padded_qk_depth or problem.v_dim > cfg.padded_ov_depth:
         raise ArrayError(
-            f"head dimensions {problem.qk_dim} and {problem.v_dim} exceed the kernel's {cfg.padded_qk_depth} and {cfg.padded_ov_depth}"
+            f"head dimensions {problem.qk_dim} and {problem.v_dim} exceed the kernel's "
+            f"{cfg.padded_qk_depth} and {cfg.padded_ov_depth}"
         )
     arrays[0], positive = positive_scale(arrays[0], problem.effective_scale)
     arrays[2], complete = contained(arrays[2], problem.causal)

@@ -68,7 +68,7 @@ def choose_config(problem: Problem) -> ConfigChoice:
     config = FA4Config(
         qkv_dtype=problem.dtype,
         num_q_heads=problem.num_q_heads,
-        group=problem.num_q_heads // problem.num_kv_heads,
+        group=problem.num_q_heads // max(1, problem.num_kv_heads) or 1,
         qk_depth=depth,
         ov_depth=ov_depth,
         nope_depth=depth,

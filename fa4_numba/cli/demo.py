@@ -24,7 +24,9 @@ def run(arguments) -> int:
     print(region_table("tensor memory", cfg.tmem_map(), "columns"))
     start = time.perf_counter()
     kernel = compile_kernel(cfg, causal=True)
-    print(f"\ncompiled in {time.perf_counter() - start:.2f} s: {len(kernel.ptx.splitlines())} lines of PTX; {kernel.resources}")
+    print(
+        f"\ncompiled in {time.perf_counter() - start:.2f} s: {len(kernel.ptx.splitlines())} lines of PTX; {kernel.resources}"
+    )
     q, k, v = random_inputs(problem)
     print("\nrunning the PTX in the emulator")
     result = emulate(kernel, q, k, v, trace=True, progress=progress_bar)

@@ -10,7 +10,16 @@ from ..toolchain.tools import find_tool, tool_version
 
 
 def _packages():
-    for name in ("numpy", "ml_dtypes", "numba", "numba-cuda", "cuda-python", "nvidia-nvvm", "nvidia-cuda-nvcc", "matplotlib"):
+    for name in (
+        "numpy",
+        "ml_dtypes",
+        "numba",
+        "numba-cuda",
+        "cuda-python",
+        "nvidia-nvvm",
+        "nvidia-cuda-nvcc",
+        "matplotlib",
+    ):
         try:
             yield name, metadata.version(name), ""
         except metadata.PackageNotFoundError:
@@ -37,7 +46,9 @@ def run(arguments) -> int:
             missing.append(name)
     print(f"  ok  kernel cache        {cache_folder()}")
     gpu = gpu_architecture()
-    print(f"\n  reference   works (numpy)\n  emulator    {'works' if not missing else 'cannot compile: ' + ', '.join(missing)}")
+    print(
+        f"\n  reference   works (numpy)\n  emulator    {'works' if not missing else 'cannot compile: ' + ', '.join(missing)}"
+    )
     state = "works" if gpu == "sm_100" else f"needs a Blackwell GPU; found {gpu or 'none'}"
     print(f"  sm100       {state}")
     print("  sm90        not built yet")

@@ -67,13 +67,20 @@ def run(arguments) -> int:
                 base.dtype,
             )
         )
-    options = {"backend": "emulator", "schedule": arguments.schedule, "progress": progress_bar, "return_lse": True}
+    options = {
+        "backend": "emulator",
+        "schedule": arguments.schedule,
+        "progress": progress_bar,
+        "return_lse": True,
+    }
     o, lse = attention(q, k, v, causal=arguments.causal, **options)
     want, want_lse = exact(q, k, v, causal=arguments.causal)
     with np.errstate(invalid="ignore"):
         error = np.abs(o.astype(np.float64) - want)
         lse_error = np.abs(np.where(lse == want_lse, 0, lse - want_lse))
-    print(f"O {o.shape}: largest error against float64 {error.max(initial=0):.2e}; LSE {lse_error.max(initial=0):.2e}")
+    print(
+        f"O {o.shape}: largest error against float64 {error.max(initial=0):.2e}; LSE {lse_error.max(initial=0):.2e}"
+    )
     if arguments.output:
         np.save(arguments.output, o.astype(np.float32))
     return 0

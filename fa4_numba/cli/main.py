@@ -17,7 +17,9 @@ _SHAPE = (
 
 def _shape_arguments(parser, *, config: bool = False):
     for flag, default, text in _SHAPE:
-        parser.add_argument(flag, type=int, default=default, help=f"{text} (default {default})" if default else text)
+        parser.add_argument(
+            flag, type=int, default=default, help=f"{text} (default {default})" if default else text
+        )
     parser.add_argument("--dtype", default="bfloat16", help="bfloat16 (default) or float16")
     if not config:
         parser.add_argument("--causal", action="store_true", help="bottom-right causal mask")
@@ -48,7 +50,10 @@ def build_parser() -> argparse.ArgumentParser:
     sub.add_argument("--why", action="store_true", help="print how each field came about")
     sub.set_defaults(run=config_command.run)
 
-    for name, text in (("ptx", "the PTX that Numba emits"), ("sass", "the machine code that ptxas makes of it")):
+    for name, text in (
+        ("ptx", "the PTX that Numba emits"),
+        ("sass", "the machine code that ptxas makes of it"),
+    ):
         sub = commands.add_parser(name, help=f"print {text}")
         _shape_arguments(sub)
         sub.set_defaults(run=emulate.show)

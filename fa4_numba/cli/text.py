@@ -16,6 +16,11 @@ def progress_bar(done: int, total: int, width: int = 40) -> None:
     if not sys.stderr.isatty() and done < total:
         return
     filled = width * done // max(total, 1)
-    print(f"\r  [{'#' * filled}{'.' * (width - filled)}] CTA {done}/{total}", end="", file=sys.stderr, flush=True)
+    print(
+        f"\r  [{'#' * filled}{'.' * (width - filled)}] CTA {done}/{total}",
+        end="",
+        file=sys.stderr,
+        flush=True,
+    )
     if done == total:
         print(file=sys.stderr)

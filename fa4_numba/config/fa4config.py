@@ -1,6 +1,5 @@
 """``FA4Config``: every layout number of the sm_100a attention kernel, from the model's shape."""
 
-import dataclasses
 import json
 from dataclasses import dataclass, field
 from types import SimpleNamespace
@@ -13,19 +12,89 @@ from .derive import SMEM_BYTES, TMEM_COLS, derive, dtype_facts
 from .paging import kv_sub_tile_rows, row_major
 from .types import div, dtype_name, integer, swizzle_name
 
-_DERIVED = (
-    "MMA_M BN BK0 BK1 padded_qk_depth padded_ov_depth nope_depth padded_nope_depth num_kv_heads TMEM_S1 TMEM_O0 TMEM_O1 "
-    "TMEM_P0 TMEM_P1 tmem_used num_kv_stages num_qk_stages num_pv_stages smem_used fuse_gqa swizzle_mode use_shared_kv "
-    "num_q single_o row_major_v_atoms row_major_k_atoms use_ws m_pack"
-).split()
-FIELDS = (
-    "MMA_M BM BN BK0 BK1 qk_depth padded_qk_depth ov_depth padded_ov_depth nope_depth padded_nope_depth group num_q_heads "
-    "num_kv_heads TMEM_S1 TMEM_O0 TMEM_O1 TMEM_P0 TMEM_P1 tmem_used num_kv_stages num_qk_stages num_pv_stages smem_used "
-    "fuse_gqa swizzle_mode use_shared_kv pair_cta num_q single_o page_size is_mla splitk_partitions dynamic_cluster_dim "
-    "row_major_v_atoms row_major_k_atoms use_ws m_pack"
-).split()
-_INTEGERS = "num_q_heads group qk_depth ov_depth page_size BM num_qk_stages splitk_partitions nope_depth bn_cap".split()
-_FLAGS = "is_mla pair_cta dynamic_cluster_dim single_o".split()
+_DERIVED = [
+    "MMA_M",
+    "BN",
+    "BK0",
+    "BK1",
+    "padded_qk_depth",
+    "padded_ov_depth",
+    "nope_depth",
+    "padded_nope_depth",
+    "num_kv_heads",
+    "TMEM_S1",
+    "TMEM_O0",
+    "TMEM_O1",
+    "TMEM_P0",
+    "TMEM_P1",
+    "tmem_used",
+    "num_kv_stages",
+    "num_qk_stages",
+    "num_pv_stages",
+    "smem_used",
+    "fuse_gqa",
+    "swizzle_mode",
+    "use_shared_kv",
+    "num_q",
+    "single_o",
+    "row_major_v_atoms",
+    "row_major_k_atoms",
+    "use_ws",
+    "m_pack",
+]
+FIELDS = [
+    "MMA_M",
+    "BM",
+    "BN",
+    "BK0",
+    "BK1",
+    "qk_depth",
+    "padded_qk_depth",
+    "ov_depth",
+    "padded_ov_depth",
+    "nope_depth",
+    "padded_nope_depth",
+    "group",
+    "num_q_heads",
+    "num_kv_heads",
+    "TMEM_S1",
+    "TMEM_O0",
+    "TMEM_O1",
+    "TMEM_P0",
+    "TMEM_P1",
+    "tmem_used",
+    "num_kv_stages",
+    "num_qk_stages",
+    "num_pv_stages",
+    "smem_used",
+    "fuse_gqa",
+    "swizzle_mode",
+    "use_shared_kv",
+    "pair_cta",
+    "num_q",
+    "single_o",
+    "page_size",
+    "is_mla",
+    "splitk_partitions",
+    "dynamic_cluster_dim",
+    "row_major_v_atoms",
+    "row_major_k_atoms",
+    "use_ws",
+    "m_pack",
+]
+_INTEGERS = [
+    "num_q_heads",
+    "group",
+    "qk_depth",
+    "ov_depth",
+    "page_size",
+    "BM",
+    "num_qk_stages",
+    "splitk_partitions",
+    "nope_depth",
+    "bn_cap",
+]
+_FLAGS = ["is_mla", "pair_cta", "dynamic_cluster_dim", "single_o"]
 
 
 @dataclass(frozen=True, init=False, repr=False, eq=False)
@@ -288,7 +357,17 @@ class FA4Config:
 
     # -- variants -----------------------------------------------------------------
     def _rebuild(self, **changes) -> "FA4Config":
-        kept = "qkv_dtype rope_dtype scale_dtype num_q_heads group qk_depth ov_depth page_size is_mla".split()
+        kept = [
+            "qkv_dtype",
+            "rope_dtype",
+            "scale_dtype",
+            "num_q_heads",
+            "group",
+            "qk_depth",
+            "ov_depth",
+            "page_size",
+            "is_mla",
+        ]
         arguments = {name: value for name, value in self.args if name in kept}
         return FA4Config(**arguments, swizzle_mode=self.swizzle_mode, **changes)
 

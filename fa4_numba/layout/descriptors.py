@@ -60,7 +60,9 @@ class SmemDesc:
         """Return the fields of a 64-bit value; a layout code that sm_100 lacks is a ConfigError."""
         code = value >> 61 & 7
         if code not in _LAYOUT_OF_CODE:
-            raise ConfigError(f"SMEM descriptor {value:#018x}: layout code {code} is not one of {sorted(_LAYOUT_OF_CODE)}")
+            raise ConfigError(
+                f"SMEM descriptor {value:#018x}: layout code {code} is not one of {sorted(_LAYOUT_OF_CODE)}"
+            )
         return cls(
             start_address=(value & 0x3FFF) << 4,
             leading_bytes=(value >> 16 & 0x3FFF) << 4,
@@ -81,7 +83,9 @@ class SmemDesc:
             ("52", "LBO mode", "absolute" if self.lbo_mode else "relative"),
             ("61-63", "layout", f"swizzle {self.swizzle.value}"),
         ]
-        return f"SMEM descriptor {self.pack():#018x}\n" + "\n".join(f"  {b:>6}  {n:<14} {v}" for b, n, v in rows)
+        return f"SMEM descriptor {self.pack():#018x}\n" + "\n".join(
+            f"  {b:>6}  {n:<14} {v}" for b, n, v in rows
+        )
 
 
 def operand_byte_address(desc: SmemDesc, major: Major, mn, k_byte):
@@ -181,7 +185,9 @@ class InstrDesc:
             for key, number in table.items():
                 if number == code:
                     return key
-            raise ConfigError(f"instruction descriptor {value:#010x}: {what} code {code} is not in kind {kind}")
+            raise ConfigError(
+                f"instruction descriptor {value:#010x}: {what} code {code} is not in kind {kind}"
+            )
 
         types = _A_TYPES.get(kind)
         if types is None:

@@ -76,13 +76,17 @@ class TensorMapSpec:
         if len(self.box) != rank or len(self.strides_bytes) != rank - 1:
             raise ArrayError(f"tensor map of rank {rank} needs {rank} box sizes and {rank - 1} strides")
         if self.address % 16:
-            raise ArrayError(f"tensor map address {self.address:#x}: must be a multiple of 16 bytes; copy the array")
+            raise ArrayError(
+                f"tensor map address {self.address:#x}: must be a multiple of 16 bytes; copy the array"
+            )
         for i, size in enumerate(self.shape):
             if not 1 <= size <= 1 << 32:
                 raise ArrayError(f"tensor map dimension {i} has size {size}: must be 1 to 2**32")
         for i, stride in enumerate(self.strides_bytes, 1):
             if stride % 16 or not 0 <= stride < 1 << 40:
-                raise ArrayError(f"tensor map stride {i} is {stride} bytes: must be a multiple of 16 below 2**40")
+                raise ArrayError(
+                    f"tensor map stride {i} is {stride} bytes: must be a multiple of 16 below 2**40"
+                )
         for i, size in enumerate(self.box):
             if not 1 <= size <= 256:
                 raise ArrayError(f"tensor map box {i} is {size}: must be 1 to 256 elements")
@@ -90,7 +94,9 @@ class TensorMapSpec:
         if inner % 16:
             raise ArrayError(f"tensor map box row is {inner} bytes: must be a multiple of 16")
         if self.swizzle is not Swizzle.NONE and inner > self.swizzle.span_bytes:
-            raise ArrayError(f"tensor map box row is {inner} bytes: swizzle {self.swizzle.value} takes at most its span")
+            raise ArrayError(
+                f"tensor map box row is {inner} bytes: swizzle {self.swizzle.value} takes at most its span"
+            )
         if self.oob_fill != "zero":
             raise ArrayError(f"oob_fill = {self.oob_fill!r}: only 'zero' is supported")
 
@@ -155,11 +161,15 @@ class TensorMapSpec:
             The row's elements [first, last) that are inside along dimension 0, relative to the box.
         """
         offsets = np.zeros(1, np.int64)
-        for size, stride, box, start in zip(self.shape[1:], self.strides_bytes, self.box[1:], coordinates[1:]):
+        for size, stride, box, start in zip(
+            self.shape[1:], self.strides_bytes, self.box[1:], coordinates[1:]
+        ):
             index = start + np.arange(box, dtype=np.int64)
             inside = (index >= 0) & (index < size)
             step = np.where(inside, index * stride, -1)
-            offsets = np.where((step[:, None] < 0) | (offsets[None, :] < 0), -1, step[:, None] + offsets[None, :]).ravel()
+            offsets = np.where(
+                (step[:, None] < 0) | (offsets[None, :] < 0), -1, step[:, None] + offsets[None, :]
+            ).ravel()
         first = min(max(0, -coordinates[0]), self.box[0])
         last = max(first, min(self.box[0], self.shape[0] - coordinates[0]))
         return offsets, first, last

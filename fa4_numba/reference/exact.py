@@ -61,7 +61,9 @@ def nonfinite_part(v, seen, nan_scores):
     """
     if np.isfinite(v).all() and not nan_scores.any():
         return 0.0
-    counts = [seen.astype(np.float64) @ kind.astype(np.float64) for kind in (np.isnan(v), v == np.inf, v == -np.inf)]
+    counts = [
+        seen.astype(np.float64) @ kind.astype(np.float64) for kind in (np.isnan(v), v == np.inf, v == -np.inf)
+    ]
     nan, plus, minus = (c > 0 for c in counts)
     part = np.where(plus, np.inf, 0.0) + np.where(minus, -np.inf, 0.0)
     return np.where(nan | nan_scores.any(axis=1)[:, None], np.nan, part)

@@ -24,7 +24,9 @@ def online(q, k, v, *, causal=False, scale=None, layout="bshd", block=512):
                 kv = h // (heads // kv_heads)
                 for first in range(0, seq_q, block):
                     rows = slice(first, first + block)
-                    o[b, h, rows], lse[b, h, rows] = _rows(q[b, h, rows] * scale, k[b, kv], v[b, kv], limit[rows], block)
+                    o[b, h, rows], lse[b, h, rows] = _rows(
+                        q[b, h, rows] * scale, k[b, kv], v[b, kv], limit[rows], block
+                    )
     return from_bhsd(o, layout), lse
 
 

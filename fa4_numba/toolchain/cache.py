@@ -5,6 +5,7 @@ put a finished temporary file in place with one rename, so readers in other proc
 entry whose payload does not match its hash is dropped and built again.
 """
 
+import contextlib
 import hashlib
 import os
 import pickle
@@ -51,10 +52,8 @@ def load(key: str) -> dict | None:
     payload = data[header:]
     if data[: len(_MAGIC)] == _MAGIC and data[len(_MAGIC) : header] == hashlib.sha256(payload).digest():
         return pickle.loads(payload)
-    try:
+    with contextlib.suppress(OSError):  # another process removed it, or the folder is read-only
         path.unlink()
-    except OSError:
-        pass  # another process removed it, or the folder is read-only: building again is all that matters
     return None
 
 

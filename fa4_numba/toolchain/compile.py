@@ -16,7 +16,15 @@ from .tools import find_tool, tool_version
 ARCH = "sm_100a"
 _COMPUTE_CAPABILITY = (10, 0, "a")
 _PACKAGE = Path(__file__).resolve().parent.parent
-_SOURCES = ("hw", "config", "layout", "reference", "ptx", "kernels", "toolchain")  # everything that shapes a kernel
+_SOURCES = (
+    "hw",
+    "config",
+    "layout",
+    "reference",
+    "ptx",
+    "kernels",
+    "toolchain",
+)  # everything that shapes a kernel
 
 
 @dataclass(frozen=True)

@@ -27,15 +27,24 @@ def draw_smem_map(cfg, figure: Figure | None = None) -> Figure:
     axes = figure.subplots()
     small = 0
     for region in cfg.smem_map():
-        axes.add_patch(Rectangle((region.start, 0), region.size, 1, fc=COLORS.get(region.kind, "#ccc"), ec="white"))
+        axes.add_patch(
+            Rectangle((region.start, 0), region.size, 1, fc=COLORS.get(region.kind, "#ccc"), ec="white")
+        )
         middle = (region.start + region.end) / 2
         if region.size > cfg.smem_used / 40:
-            axes.text(middle, 0.5, f"{region.name}\n{region.size // 1024} KB", ha="center", va="center", fontsize=8)
+            axes.text(
+                middle, 0.5, f"{region.name}\n{region.size // 1024} KB", ha="center", va="center", fontsize=8
+            )
         else:
             small += 1
             at = (middle, 1.12 + 0.22 * small)
             axes.annotate(
-                f"{region.name}: {region.size} B", (middle, 1), at, fontsize=8, ha="right", arrowprops={"arrowstyle": "-", "lw": 0.5}
+                f"{region.name}: {region.size} B",
+                (middle, 1),
+                at,
+                fontsize=8,
+                ha="right",
+                arrowprops={"arrowstyle": "-", "lw": 0.5},
             )
     axes.set(xlim=(0, cfg.sm100_smem_carveout), ylim=(0, 2.2), yticks=[], xlabel="byte")
     axes.set_title(f"shared memory: {cfg.smem_used} of {cfg.sm100_smem_carveout} bytes")
@@ -48,7 +57,9 @@ def draw_tmem_map(cfg, figure: Figure | None = None) -> Figure:
     axes = figure.subplots()
     for region in cfg.tmem_map():
         inset = 24 if region.kind == "probabilities" else 0
-        box = Rectangle((region.start, inset), region.size, 128 - 2 * inset, fc=COLORS[region.kind], ec="white", alpha=0.9)
+        box = Rectangle(
+            (region.start, inset), region.size, 128 - 2 * inset, fc=COLORS[region.kind], ec="white", alpha=0.9
+        )
         axes.add_patch(box)
         y = 12 if region.kind == "scores" else 64
         axes.text((region.start + region.end) / 2, y, region.name, ha="center", va="center", fontsize=10)

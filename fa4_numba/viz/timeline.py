@@ -4,7 +4,14 @@ from pathlib import Path
 
 from matplotlib.figure import Figure
 
-COLORS = {"wait S": "#d3d3d3", "softmax": "#4c78a8", "Q K": "#f58518", "P V": "#54a24b", "load": "#e45756", "store": "#b279a2"}
+COLORS = {
+    "wait S": "#d3d3d3",
+    "softmax": "#4c78a8",
+    "Q K": "#f58518",
+    "P V": "#54a24b",
+    "load": "#e45756",
+    "store": "#b279a2",
+}
 
 
 def draw_timeline(events, cta=None, figure: Figure | None = None) -> Figure:
@@ -28,9 +35,16 @@ def draw_timeline(events, cta=None, figure: Figure | None = None) -> Figure:
             elif event.what != "wait S":
                 until = following.at if following else end
                 axes.barh(i, until - event.at, left=event.at, height=0.6, color=color)
-    axes.set(yticks=range(len(rows)), yticklabels=rows, xlim=(start, end), xlabel="executed warp-instructions of all warps")
+    axes.set(
+        yticks=range(len(rows)),
+        yticklabels=rows,
+        xlim=(start, end),
+        xlabel="executed warp-instructions of all warps",
+    )
     axes.invert_yaxis()
-    axes.set_title(f"CTA {cta}: blue softmax at work, gaps waiting; ticks: orange Q Kᵀ, green P V, red TMA loads")
+    axes.set_title(
+        f"CTA {cta}: blue softmax at work, gaps waiting; ticks: orange Q Kᵀ, green P V, red TMA loads"
+    )
     return figure
 
 

@@ -10,7 +10,9 @@ from hypothesis import strategies as st
 from programs import run_lanewise
 
 F32 = np.float32
-SPECIAL = np.array([0.0, -0.0, 1.0, -1.0, 1e-45, -1e-45, 1.1e-38, 3.4e38, -3.4e38, np.inf, -np.inf, np.nan], F32)
+SPECIAL = np.array(
+    [0.0, -0.0, 1.0, -1.0, 1e-45, -1e-45, 1.1e-38, 3.4e38, -3.4e38, np.inf, -np.inf, np.nan], F32
+)
 A = np.resize(SPECIAL, 32).astype(F32)
 B = np.resize(np.roll(SPECIAL, 5), 32).astype(F32)
 C = np.resize(np.roll(SPECIAL, 3), 32).astype(F32)
@@ -42,7 +44,7 @@ def round_to_f32(value: Fraction, toward=None) -> np.float32:
     candidates = [np.nextafter(near, F32(-np.inf)), near, np.nextafter(near, F32(np.inf))]
     candidates = [c for c in candidates if np.isfinite(c)]
     if toward == "down":
-        return max((c for c in candidates if Fraction(float(c)) <= value))
+        return max(c for c in candidates if Fraction(float(c)) <= value)
     distance = lambda c: abs(Fraction(float(c)) - value)
     best = min(map(distance, candidates))
     nearest = [c for c in candidates if distance(c) == best]
@@ -56,7 +58,9 @@ small = st.floats(width=32, allow_nan=False, allow_infinity=False, min_value=-(2
 @given(st.lists(st.tuples(small, small, small), min_size=32, max_size=32))
 def test_fma_rounds_once(rows):
     a, b, c = (np.array(x, F32) for x in zip(*rows))
-    want = [round_to_f32(Fraction(float(x)) * Fraction(float(y)) + Fraction(float(z))) for x, y, z in zip(a, b, c)]
+    want = [
+        round_to_f32(Fraction(float(x)) * Fraction(float(y)) + Fraction(float(z))) for x, y, z in zip(a, b, c)
+    ]
     got = run_lanewise("fma.rn.f32 %d32, %a32, %b32, %c32;", a, b, c)
     assert (got == np.array(want, F32)).all(), (a[got != want], b[got != want], c[got != want])
 
@@ -76,7 +80,11 @@ def test_packed_add_rounds_down_exactly(rows):
     a, b = (np.array(x, F32) for x in zip(*rows))
     body = """mov.b64 %a, {%a32, %b32}; mov.b64 %b, {%b32, %a32}; add.rm.ftz.f32x2 %d, %a, %b; mov.b64 {%d32, %hi}, %d;"""
     got = run_lanewise(body, a, b)
-    want = ftz(np.array([round_to_f32(Fraction(float(x)) + Fraction(float(y)), "down") for x, y in zip(ftz(a), ftz(b))]))
+    want = ftz(
+        np.array(
+            [round_to_f32(Fraction(float(x)) + Fraction(float(y)), "down") for x, y in zip(ftz(a), ftz(b))]
+        )
+    )
     assert (got == want).all(), (a[got != want], b[got != want])
 
 
@@ -150,7 +158,13 @@ TERNARY = {
 
 @settings(max_examples=10, deadline=None)
 @pytest.mark.parametrize("op", [*INTEGER, *TERNARY])
-@given(rows=st.lists(st.tuples(word, st.one_of(word, st.integers(0, 40)), st.one_of(word, st.integers(0, 40))), min_size=32, max_size=32))
+@given(
+    rows=st.lists(
+        st.tuples(word, st.one_of(word, st.integers(0, 40)), st.one_of(word, st.integers(0, 40))),
+        min_size=32,
+        max_size=32,
+    )
+)
 def test_integer_operations(op, rows):
     a, b, c = (np.array(x, np.uint32) for x in zip(*rows))
     operands = "%a32, %b32" if op in INTEGER else "%a32, %b32, %c32"
@@ -166,7 +180,9 @@ def test_comparisons_with_nan():
         "eq": A == B, "ne": (A != B) & ~np.isnan(A) & ~np.isnan(B), "lt": A < B, "neu": (A != B),
         "ltu": (A < B) | np.isnan(A) | np.isnan(B), "nan": np.isnan(A) | np.isnan(B),
     }.items():  # fmt: skip
-        got = run_lanewise(f"setp.{name}.f32 %p1, %a32, %b32; selp.b32 %d32, 1, 0, %p1;", A, B).view(np.uint32)
+        got = run_lanewise(f"setp.{name}.f32 %p1, %a32, %b32; selp.b32 %d32, 1, 0, %p1;", A, B).view(
+            np.uint32
+        )
         assert (got.astype(bool) == want).all(), name
 
 

@@ -63,7 +63,14 @@ def check(q, k, v, kernel, *, causal, scale=None, schedule="eager"):
     run = emulate(kernel, q, k, v, scale=scale, schedule=schedule)
     cfg = kernel.config
     o, lse = tiled(
-        q, k, v, cfg, causal=causal, scale=scale, polynomial=POLYNOMIAL, emulated_columns=emulated_columns(cfg.BN)
+        q,
+        k,
+        v,
+        cfg,
+        causal=causal,
+        scale=scale,
+        polynomial=POLYNOMIAL,
+        emulated_columns=emulated_columns(cfg.BN),
     )
     tile = (1, cfg.BM_eff(), 1, q.shape[3])
     assert_within_ulp(run.o, o, 2, tile)
@@ -76,7 +83,15 @@ def check(q, k, v, kernel, *, causal, scale=None, schedule="eager"):
 
 def kernel_for(q, k, v, causal):
     problem = Problem(
-        q.shape[0], q.shape[2], k.shape[2], q.shape[1], k.shape[1], q.shape[3], v.shape[3], str(q.dtype), causal
+        q.shape[0],
+        q.shape[2],
+        k.shape[2],
+        q.shape[1],
+        k.shape[1],
+        q.shape[3],
+        v.shape[3],
+        str(q.dtype),
+        causal,
     )
     return compile_kernel(choose_config(problem).config, causal=causal)
 

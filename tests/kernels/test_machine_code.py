@@ -22,7 +22,9 @@ def test_no_spills_no_calls_and_register_budgets(dtype, dim, causal, group):
     problem = Problem(1, group, 1, 256, 256, dim, dim, dtype, causal)
     kernel = compile_kernel(choose_config(problem).config, causal=causal)
     resources = kernel.resources
-    assert (resources.spill_store_bytes, resources.spill_load_bytes, resources.stack_bytes) == (0, 0, 0), resources
+    assert (resources.spill_store_bytes, resources.spill_load_bytes, resources.stack_bytes) == (0, 0, 0), (
+        resources
+    )
     assert "USETMAXREG" in kernel.sass
     # ptxas adds two cold traps to every tcgen05.dealloc; no other call may be there
     calls = [line for line in kernel.sass.splitlines() if re.search(r"\bCALL\b", line)]

@@ -26,7 +26,9 @@ def run_ptx(ptx, kernel, q, k, v, schedule):
     memory = GlobalMemory()
     o = empty_tma_ready(q.shape, q.dtype)
     lse = np.zeros((1, 1, q.shape[1]), np.float32)
-    operands = [bind_operand(memory, a, n, writable=n == "o") for a, n in ((q, "q"), (k, "k"), (v, "v"), (o, "o"))]
+    operands = [
+        bind_operand(memory, a, n, writable=n == "o") for a, n in ((q, "q"), (k, "k"), (v, "v"), (o, "o"))
+    ]
     plan = plan_forward(kernel.config, *operands, memory.bind(lse, "lse", writable=True), 0.125)
     Machine(
         ptx,
@@ -78,7 +80,9 @@ def arrays():
     import ml_dtypes
 
     rng = np.random.default_rng(5)
-    return tuple(rng.standard_normal((1, s, 1, 64), np.float32).astype(ml_dtypes.bfloat16) for s in (256, 768, 768))
+    return tuple(
+        rng.standard_normal((1, s, 1, 64), np.float32).astype(ml_dtypes.bfloat16) for s in (256, 768, 768)
+    )
 
 
 def test_the_kernel_itself_passes(kernel, arrays):

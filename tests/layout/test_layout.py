@@ -108,7 +108,9 @@ def test_box_rows_against_a_loop(outer, inner, start0):
     box = (8, *(b for _, b, _ in outer))
     start = (start0, *(s for _, _, s in outer))
     row_elems = -(-inner // 8) * 8
-    tensor = np.arange(int(np.prod(shape[1:], dtype=int)) * row_elems, dtype=np.uint16).reshape(*shape[:0:-1], row_elems)
+    tensor = np.arange(int(np.prod(shape[1:], dtype=int)) * row_elems, dtype=np.uint16).reshape(
+        *shape[:0:-1], row_elems
+    )
     strides = tuple(tensor.strides[::-1][1:])
     spec = TensorMapSpec("uint16", 0, shape, strides, box)
     offsets, first, last = spec.box_rows(start)
@@ -137,9 +139,14 @@ def test_tensor_map_round_trip_and_errors():
         ({"dtype": "complex64"}, "dtype"),
         ({"shape": (1,) * 6}, "rank 6"),
     ]:
-        arguments = dict(
-            dtype="bfloat16", address=0, shape=(128, 7, 3), strides_bytes=(256, 2048), box=(64, 8, 1), swizzle=Swizzle.B128
-        )
+        arguments = {
+            "dtype": "bfloat16",
+            "address": 0,
+            "shape": (128, 7, 3),
+            "strides_bytes": (256, 2048),
+            "box": (64, 8, 1),
+            "swizzle": Swizzle.B128,
+        }
         with pytest.raises(ArrayError, match=message):
             TensorMapSpec(**(arguments | change))
     with pytest.raises(ArrayError, match="no tensor map"):

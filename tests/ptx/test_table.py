@@ -79,7 +79,11 @@ def test_pure_rows_are_merged_and_votes_are_not():
     from fa4_numba.kernels.common.device import F32, U32
     from fa4_numba.ptx.numba_adapter import intrinsic_for
 
-    vote, exp2, store = intrinsic_for("vote_any"), intrinsic_for("exp2_approx"), intrinsic_for("global_store_f32")
+    vote, exp2, store = (
+        intrinsic_for("vote_any"),
+        intrinsic_for("exp2_approx"),
+        intrinsic_for("global_store_f32"),
+    )
 
     def kernel(n, out):
         store(out, exp2(F32(n)) + F32(vote(U32(n))))

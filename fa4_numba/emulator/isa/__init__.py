@@ -3,4 +3,16 @@
 from . import bulk, conversion, floating, integer, memory, synchronisation, tensor_core
 from .registry import ALU, EFFECT, bind_block, check
 
-__all__ = ["ALU", "EFFECT", "bind_block", "bulk", "check", "conversion", "floating", "integer", "memory", "synchronisation", "tensor_core"]
+__all__ = [
+    "ALU",
+    "EFFECT",
+    "bind_block",
+    "bulk",
+    "check",
+    "conversion",
+    "floating",
+    "integer",
+    "memory",
+    "synchronisation",
+    "tensor_core",
+]

@@ -10,7 +10,12 @@ from .registry import Alu, alu, effect
 from .rounding import flush
 from .types import DTYPE, dtype_of, unsigned
 
-_PACKED = {"bf16x2": ml_dtypes.bfloat16, "f16x2": np.float16, "e4m3x2": ml_dtypes.float8_e4m3fn, "e5m2x2": ml_dtypes.float8_e5m2}
+_PACKED = {
+    "bf16x2": ml_dtypes.bfloat16,
+    "f16x2": np.float16,
+    "e4m3x2": ml_dtypes.float8_e4m3fn,
+    "e5m2x2": ml_dtypes.float8_e5m2,
+}
 _FP8_LIMIT = {"e4m3x2": 448.0, "e5m2x2": 57344.0}
 
 
@@ -77,6 +82,7 @@ def _unpack(ins, items, source) -> Alu:
 
     if len(items) == 1:
         return Alu([(items[0], whole)], [(source, whole)], lambda a: a)
+
     def fast(targets, sources):
         columns = sources[0].view(part).reshape(LANES, -1).T
         if len(targets) == 2:
@@ -109,7 +115,9 @@ def convert(ins) -> Alu:
     if wide:  # a narrow value in a wide register: sign- or zero-extended
         register = np.dtype(f"{target.kind if target.kind in 'iu' else 'u'}{args[0].width // 8}")
         narrow = function
-        function = lambda a: (narrow(a) if target.kind in "iu" else narrow(a).view(unsigned(target))).astype(register)
+        function = lambda a: (narrow(a) if target.kind in "iu" else narrow(a).view(unsigned(target))).astype(
+            register
+        )
         target = register
     return Alu([(args[0], target)], [(args[1], source)], function)
 
@@ -121,7 +129,9 @@ def _to_integer(ins, a, target):
     info = np.iinfo(target)
     x = how(a.astype(np.float64))
     inside = np.clip(np.nan_to_num(x, nan=0.0), float(info.min), float(info.max))
-    return np.where(x >= float(info.max), info.max, inside.astype(np.int64 if target.kind == "i" else np.uint64)).astype(target)
+    return np.where(
+        x >= float(info.max), info.max, inside.astype(np.int64 if target.kind == "i" else np.uint64)
+    ).astype(target)
 
 
 def _to_float(ins, a, target):

@@ -28,7 +28,12 @@ def _flushing(plain, target, sources):
     magnitude, normal = np.empty(n, F32), np.empty(n, bool)
     scratch = [np.empty(n, F32) for _ in sources]
     pairs = list(zip(sources, scratch))
-    absolute, at_least, multiply, in_place = np.absolute, np.greater_equal, np.multiply, isinstance(plain, np.ufunc)
+    absolute, at_least, multiply, in_place = (
+        np.absolute,
+        np.greater_equal,
+        np.multiply,
+        isinstance(plain, np.ufunc),
+    )
 
     def run():
         for source, flushed in pairs:

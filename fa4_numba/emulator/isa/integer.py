@@ -96,11 +96,15 @@ def shift(ins) -> Alu:
     dtype = dtype_of(ins)
     bits = 8 * dtype.itemsize
     if ins.parts[0] == "shl":
-        function = lambda a, n: np.where(n < bits, a << np.minimum(n, bits - 1).astype(a.dtype), 0).astype(a.dtype)
+        function = lambda a, n: np.where(n < bits, a << np.minimum(n, bits - 1).astype(a.dtype), 0).astype(
+            a.dtype
+        )
     elif dtype.kind == "i":
         function = lambda a, n: a >> np.minimum(n, bits - 1).astype(a.dtype)
     else:
-        function = lambda a, n: np.where(n < bits, a >> np.minimum(n, bits - 1).astype(a.dtype), 0).astype(a.dtype)
+        function = lambda a, n: np.where(n < bits, a >> np.minimum(n, bits - 1).astype(a.dtype), 0).astype(
+            a.dtype
+        )
     return Alu([(ins.args[0], dtype)], [(ins.args[1], dtype), (ins.args[2], np.uint32)], function)
 
 
@@ -140,14 +144,20 @@ def bit_field_extract(ins) -> Alu:
 
     def function(a, start, count):
         out = []
-        for value, p, n in zip(a.astype(unsigned(dtype)).tolist(), (start & 0xFF).tolist(), (count & 0xFF).tolist()):
+        for value, p, n in zip(
+            a.astype(unsigned(dtype)).tolist(), (start & 0xFF).tolist(), (count & 0xFF).tolist()
+        ):
             field = value >> p & ((1 << n) - 1)
             if dtype.kind == "i" and n and value >> min(p + n - 1, bits - 1) & 1:
                 field |= -1 << min(n, max(bits - p, 0))
             out.append(field & ((1 << bits) - 1))
         return np.array(out, unsigned(dtype)).view(dtype)
 
-    return Alu([(ins.args[0], dtype)], [(ins.args[1], dtype), (ins.args[2], np.uint32), (ins.args[3], np.uint32)], function)
+    return Alu(
+        [(ins.args[0], dtype)],
+        [(ins.args[1], dtype), (ins.args[2], np.uint32), (ins.args[3], np.uint32)],
+        function,
+    )
 
 
 @alu("popc", "clz", "brev")
@@ -209,7 +219,14 @@ def set_predicate(ins) -> Alu:
 
     dtype = dtype_of(ins)
     compare = _comparison(ins, dtype)
-    combine = next((f for n, f in (("and", np.logical_and), ("or", np.logical_or), ("xor", np.logical_xor)) if ins.has(n)), None)
+    combine = next(
+        (
+            f
+            for n, f in (("and", np.logical_and), ("or", np.logical_or), ("xor", np.logical_xor))
+            if ins.has(n)
+        ),
+        None,
+    )
     p, q = pair_items(ins.args[0])
     sources = [(ins.args[1], dtype), (ins.args[2], dtype)]
     if combine is not None and len(ins.args) > 3:
@@ -237,7 +254,9 @@ def select(ins) -> Alu:
 def select_by_sign(ins) -> Alu:
     """d = a where c ≥ 0, else b."""
     dtype = unsigned(np.dtype(np.uint32))
-    sources = [(ins.args[1], dtype), (ins.args[2], dtype), (ins.args[3], np.float32 if ins.parts[-1] == "f32" else np.int32)]
+    sources = [
+        (ins.args[1], dtype),
+        (ins.args[2], dtype),
+        (ins.args[3], np.float32 if ins.parts[-1] == "f32" else np.int32),
+    ]
     return Alu([(ins.args[0], dtype)], sources, lambda a, b, c: np.where(c >= 0, a, b))
-
-

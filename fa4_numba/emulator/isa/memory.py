@@ -21,14 +21,19 @@ def addresses(warp, operand):
 
 
 def _space(ins) -> str:
-    return next((p for p in ins.parts[1:3] if p.split("::")[0] in ("global", "shared", "local", "param", "const")), "generic")
+    return next(
+        (p for p in ins.parts[1:3] if p.split("::")[0] in ("global", "shared", "local", "param", "const")),
+        "generic",
+    )
 
 
 def _resolve(warp, space: str, lanes: np.ndarray, size: int, what: str, write: bool):
     """Return (bytes, offsets) that the active lanes' addresses mean; ``size`` bytes each, aligned to their size."""
     low, high = int(lanes.min()), int(lanes.max()) + size
     if np.any(lanes % size):
-        raise MemoryFault(f"{what}: address {int(lanes[np.argmax(lanes % size != 0)]):#x} is not a multiple of {size}")
+        raise MemoryFault(
+            f"{what}: address {int(lanes[np.argmax(lanes % size != 0)]):#x} is not a multiple of {size}"
+        )
     if space == "generic" and SHARED_WINDOW <= low < SHARED_WINDOW + (1 << 24):
         space, lanes, low, high = "shared", lanes - SHARED_WINDOW, low - SHARED_WINDOW, high - SHARED_WINDOW
     if space.startswith("shared"):
@@ -50,11 +55,15 @@ def load(warp, ins):
 
     def run():
         lanes = where()[warp.mask]
-        data, offsets = _resolve(warp, space, lanes, size, warp.where(ins) if warp.cta.machine.verbose else ins.text, False)
+        data, offsets = _resolve(
+            warp, space, lanes, size, warp.where(ins) if warp.cta.machine.verbose else ins.text, False
+        )
         raw = data[offsets[:, None] + np.arange(size)].reshape(-1, len(items), dtype.itemsize)
         for i, row in targets:
             values = np.ascontiguousarray(raw[:, i]).view(dtype)[:, 0]
-            row[warp.mask] = values if row.itemsize == dtype.itemsize and dtype.kind != "f" else _extend(values, row.dtype)
+            row[warp.mask] = (
+                values if row.itemsize == dtype.itemsize and dtype.kind != "f" else _extend(values, row.dtype)
+            )
 
     return run
 

@@ -141,7 +141,9 @@ def _guarded(warp, ins, run):
 def _bind_alu(warp, ins, op: Alu):
     sources = [_rows(warp, operand, dtype, op.pairs) for operand, dtype in op.src]
     targets = [
-        (i, warp.destination(operand, dtype)) for i, (operand, dtype) in enumerate(op.dst) if not isinstance(operand, Sink)
+        (i, warp.destination(operand, dtype))
+        for i, (operand, dtype) in enumerate(op.dst)
+        if not isinstance(operand, Sink)
     ]
     mask = warp.mask_pairs if op.pairs else warp.mask
     function = op.function
@@ -157,7 +159,11 @@ def _bind_alu(warp, ins, op: Alu):
             np.copyto(target, result if i is None else result[i], where=where)
 
     if ins.guard is None:
-        full = op.fast([t for _, t in targets], sources) if op.fast and len(targets) == len(op.dst) else partial(write, True)
+        full = (
+            op.fast([t for _, t in targets], sources)
+            if op.fast and len(targets) == len(op.dst)
+            else partial(write, True)
+        )
         return full, partial(write, mask)
     predicate = warp.row(ins.guard)
 

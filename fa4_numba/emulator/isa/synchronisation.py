@@ -111,7 +111,9 @@ def barrier(warp, ins):
 
     def run():
         if bar_form and not (warp.mask == warp.live).all():
-            raise Hazard(f"{warp.where(ins)}: an .aligned barrier is executed by {int(warp.mask.sum())} of 32 lanes")
+            raise Hazard(
+                f"{warp.where(ins)}: an .aligned barrier is executed by {int(warp.mask.sum())} of 32 lanes"
+            )
         i = number()
         if i > 15:
             raise Hazard(f"{warp.where(ins)}: barrier {i}; a CTA has 16")
@@ -144,7 +146,9 @@ def set_max_registers(warp, ins):
     def run():
         change = (wanted - warp.allocation) * LANES
         if (change < 0) if grow else (change > 0):
-            raise Hazard(f"{warp.where(ins)}: {'inc' if grow else 'dec'} to {wanted}, but the warp has {warp.allocation}")
+            raise Hazard(
+                f"{warp.where(ins)}: {'inc' if grow else 'dec'} to {wanted}, but the warp has {warp.allocation}"
+            )
         if change > warp.cta.free_registers:
             return RegisterWait(warp.cta, change)
         warp.cta.free_registers -= change
@@ -179,9 +183,13 @@ def vote(warp, ins):
     def run():
         votes = source[warp.mask]
         if mode == "ballot":
-            result = int((np.where(warp.mask, source, False).astype(np.uint64) << np.arange(32, dtype=np.uint64)).sum())
+            result = int(
+                (np.where(warp.mask, source, False).astype(np.uint64) << np.arange(32, dtype=np.uint64)).sum()
+            )
         else:
-            result = {"any": votes.any, "all": votes.all, "uni": lambda: votes.all() or not votes.any()}[mode]()
+            result = {"any": votes.any, "all": votes.all, "uni": lambda: votes.all() or not votes.any()}[
+                mode
+            ]()
         target[warp.mask] = result
 
     return run
@@ -212,7 +220,9 @@ def shuffle(warp, ins):
         segment, clamp, shift = (c >> 8 & 31).astype(int), (c & 31).astype(int), (b & 31).astype(int)
         low = lane & segment
         high = low | (clamp & ~segment)
-        j = {"idx": low | (shift & ~segment), "up": lane - shift, "down": lane + shift, "bfly": lane ^ shift}[mode]
+        j = {"idx": low | (shift & ~segment), "up": lane - shift, "down": lane + shift, "bfly": lane ^ shift}[
+            mode
+        ]
         inside = j >= high if mode == "up" else j <= high
         result = source[np.where(inside, j, lane)]
         np.copyto(target, result, where=warp.mask)
@@ -229,7 +239,14 @@ def redux(warp, ins):
 
     mode, dtype = ins.parts[2], dtype_of(ins)
     target, source = warp.destination(ins.args[0], dtype), warp.source(ins.args[1], dtype)
-    functions = {"add": np.add, "min": np.minimum, "max": np.maximum, "and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor}
+    functions = {
+        "add": np.add,
+        "min": np.minimum,
+        "max": np.maximum,
+        "and": np.bitwise_and,
+        "or": np.bitwise_or,
+        "xor": np.bitwise_xor,
+    }
     if dtype.kind == "f" and not ins.has("NaN"):
         functions |= {"min": np.fmin, "max": np.fmax}
     function = functions[mode]

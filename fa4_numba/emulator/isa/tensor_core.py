@@ -43,7 +43,9 @@ def alloc(warp, ins):
             used.update(range(first, first + count))
         start = next((s for s in range(0, 512, n) if not used & set(range(s, s + n))), None)
         if start is None:
-            raise Hazard(f"{warp.where(ins)}: {n} columns wanted, {512 - len(used)} free: the hardware would wait for ever")
+            raise Hazard(
+                f"{warp.where(ins)}: {n} columns wanted, {512 - len(used)} free: the hardware would wait for ever"
+            )
         cta.allocated[start] = n
         at = cta.check_shared(address(), 4, warp.where(ins))
         cta.shared[at : at + 4] = np.frombuffer(np.uint32(start).tobytes(), np.uint8)
@@ -60,7 +62,9 @@ def dealloc(warp, ins):
     def run():
         _, col = split_tmem_address(address())
         if warp.cta.allocated.get(col) != columns():
-            raise Hazard(f"{warp.where(ins)}: {columns()} columns at {col} were not allocated so ({warp.cta.allocated})")
+            raise Hazard(
+                f"{warp.where(ins)}: {columns()} columns at {col} were not allocated so ({warp.cta.allocated})"
+            )
         if UNIT in warp.cta.queues:
             raise Hazard(f"{warp.where(ins)}: tensor memory is freed while matrix multiplies are in flight")
         del warp.cta.allocated[col]
@@ -85,9 +89,13 @@ def _window(warp, ins, address: int, columns: int) -> np.ndarray:
     """Return the 32 lanes × columns that the warp accesses; only its own quarter of the lanes is reachable."""
     lane, col = split_tmem_address(address)
     if lane != warp.index % 4 * LANES:
-        raise MemoryFault(f"{warp.where(ins)}: a warp reaches the lanes from {warp.index % 4 * LANES} on, not from {lane}")
+        raise MemoryFault(
+            f"{warp.where(ins)}: a warp reaches the lanes from {warp.index % 4 * LANES} on, not from {lane}"
+        )
     if not (warp.mask == warp.live).all():
-        raise Hazard(f"{warp.where(ins)}: an .aligned instruction is executed by {int(warp.mask.sum())} of 32 lanes")
+        raise Hazard(
+            f"{warp.where(ins)}: an .aligned instruction is executed by {int(warp.mask.sum())} of 32 lanes"
+        )
     warp.cta.check_tmem(col, columns, warp.where(ins))
     return warp.cta.tmem[lane : lane + LANES, col : col + columns]
 
@@ -143,7 +151,9 @@ def land_stores(warp) -> None:
 
 # -- matrix multiply-accumulate ---------------------------------------------------------
 @lru_cache(maxsize=4096)
-def _operand_pieces(low: int, leading: int, stride: int, swizzle, major: Major, rows: int, depth: int, size: int):
+def _operand_pieces(
+    low: int, leading: int, stride: int, swizzle, major: Major, rows: int, depth: int, size: int
+):
     """Return, relative to the 1024-byte page of the start address, which 16-byte pieces hold an operand."""
     desc = SmemDesc(low, leading, stride, swizzle)
     if major is Major.K:
@@ -160,7 +170,9 @@ def shared_operand(cta, value: int, major: Major, rows: int, depth: int, kind: s
         raise Hazard(f"{what}: base offset and absolute LBO mode are not implemented")
     dtype = np.dtype(ELEMENT[kind])
     low, page = desc.start_address & 1023, desc.start_address & ~1023
-    pieces = _operand_pieces(low, desc.leading_bytes, desc.stride_bytes, desc.swizzle, major, rows, depth, dtype.itemsize)
+    pieces = _operand_pieces(
+        low, desc.leading_bytes, desc.stride_bytes, desc.swizzle, major, rows, depth, dtype.itemsize
+    )
     pieces = pieces + (page >> 4)
     cta.check_shared(int(pieces.min()) << 4, (int(pieces.max() - pieces.min()) + 1) << 4, what)
     data = cta.shared16[pieces].reshape(pieces.shape[0], -1).view(dtype)

@@ -67,19 +67,25 @@ class CTA:
         """Fault unless columns [col, col + cols) are allocated."""
         if not any(first <= col and col + cols <= first + n for first, n in self.allocated.items()):
             have = ", ".join(f"{a}-{a + n - 1}" for a, n in self.allocated.items()) or "none"
-            raise MemoryFault(f"{what}: tensor memory columns {col}-{col + cols - 1} are not allocated (allocated: {have})")
+            raise MemoryFault(
+                f"{what}: tensor memory columns {col}-{col + cols - 1} are not allocated (allocated: {have})"
+            )
 
     def mbarrier(self, address: int, what: str) -> MBarrier:
         """Return the initialised mbarrier at a shared address."""
         barrier = self.mbarriers.get(address)
         if barrier is None:
-            raise Hazard(f"{what}: no mbarrier was initialised at shared address {address:#x}{self._name(address)}")
+            raise Hazard(
+                f"{what}: no mbarrier was initialised at shared address {address:#x}{self._name(address)}"
+            )
         return barrier
 
     def init_mbarrier(self, address: int, count: int, what: str) -> None:
         self.check_shared(address, 8, what)
         if address % 8 or not 1 <= count < 1 << 20:
-            raise MemoryFault(f"{what}: an mbarrier needs an 8-byte aligned address and a count of 1 to 2**20 - 1, got {count}")
+            raise MemoryFault(
+                f"{what}: an mbarrier needs an 8-byte aligned address and a count of 1 to 2**20 - 1, got {count}"
+            )
         self.mbarriers[address] = MBarrier(address, self.name_of(address), count)
 
     def name_of(self, address: int) -> str:

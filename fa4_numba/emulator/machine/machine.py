@@ -115,7 +115,9 @@ class Machine:
         self.module = parse(self.program) if not isinstance(self.program, Module) else self.program
         self._choose_entry()
         # static variables come first, then the dynamic array on the next kilobyte
-        self.dynamic_start = DYNAMIC_SHARED_START * (1 + -(-self.module.static_shared_bytes // DYNAMIC_SHARED_START))
+        self.dynamic_start = DYNAMIC_SHARED_START * (
+            1 + -(-self.module.static_shared_bytes // DYNAMIC_SHARED_START)
+        )
         self._check_launch()
         self.schedule = schedule_of(self.schedule)
         isa.check(self.entry.instructions)
@@ -150,7 +152,9 @@ class Machine:
         self.threads = int(np.prod(self.block))
         limit = self.entry.max_threads or SM_100A.max_threads_per_block
         if self.threads > min(limit, SM_100A.max_threads_per_block):
-            raise LaunchError(f"block = {self.block} has {self.threads} threads; the kernel takes at most {limit}")
+            raise LaunchError(
+                f"block = {self.block} has {self.threads} threads; the kernel takes at most {limit}"
+            )
         if self.cluster != (1, 1, 1):
             raise LaunchError(f"cluster = {self.cluster}: clusters of several CTAs are not implemented yet")
         if max(self.grid[1:]) > 65535 or self.grid[0] >= 1 << 31:
@@ -158,7 +162,9 @@ class Machine:
         self.shared_bytes = self.dynamic_start + int(self.dynamic_smem_bytes)
         most = SM_100A.smem_bytes_per_block
         if not 0 <= self.dynamic_smem_bytes <= most or self.shared_bytes > most + DYNAMIC_SHARED_START:
-            raise LaunchError(f"{self.dynamic_smem_bytes} bytes of dynamic shared memory: a CTA has at most {most}")
+            raise LaunchError(
+                f"{self.dynamic_smem_bytes} bytes of dynamic shared memory: a CTA has at most {most}"
+            )
         self.entry_registers = min(255, SM_100A.registers_per_sm // max(self.threads, 1)) // 8 * 8
 
     def _pack_arguments(self):
@@ -171,7 +177,9 @@ class Machine:
         floats = {name for name in offsets if f".f32 {name}" in self.module.text}
         for value, (name, count, _) in zip(self.args, params):
             at = offsets[name]
-            self.param_bytes[at : at + count] = np.frombuffer(_argument(value, name, count, name in floats), np.uint8)
+            self.param_bytes[at : at + count] = np.frombuffer(
+                _argument(value, name, count, name in floats), np.uint8
+            )
 
     def address_of(self, symbol: str) -> int:
         """Return the address of a parameter or shared variable in its own state space."""
@@ -319,7 +327,9 @@ class Machine:
         lines = [f"deadlock in CTA {self.cta.index}: no warp can run and nothing is in flight"]
         for warp in self.cta.warps:
             if not warp.done and warp.waiting is not None:
-                lines.append(f"  warp {warp.index} ({warp.role}) {warp.waiting.describe()}; at {warp.where()}")
+                lines.append(
+                    f"  warp {warp.index} ({warp.role}) {warp.waiting.describe()}; at {warp.where()}"
+                )
         return "\n".join(lines)
 
 
@@ -336,7 +346,9 @@ def _argument(value, name: str, size: int, is_float: bool) -> bytes:
             raise LaunchError(f"argument {name} = {value}: does not fit {size} bytes")
         data = (value & ((1 << 8 * size) - 1)).to_bytes(size, "little")
     else:
-        raise LaunchError(f"argument {name}: cannot pass a {type(value).__name__}; take an int, float or TensorMapSpec")
+        raise LaunchError(
+            f"argument {name}: cannot pass a {type(value).__name__}; take an int, float or TensorMapSpec"
+        )
     if len(data) != size:
         raise LaunchError(f"argument {name} has {len(data)} bytes, the kernel declares {size}")
     return data

@@ -37,7 +37,9 @@ class GlobalMemory:
             raise MemoryFault(f"array {name!r} is read-only but was to be bound writable")
         data = array.reshape(-1).view(np.uint8)
         start = self._next
-        self._arrays.append(_Array(start, start + data.size, data, name or f"array {len(self._arrays)}", writable))
+        self._arrays.append(
+            _Array(start, start + data.size, data, name or f"array {len(self._arrays)}", writable)
+        )
         self._next = (start + data.size + _GAP + 255) // 256 * 256
         return start
 
@@ -52,7 +54,9 @@ class GlobalMemory:
         i = bisect_right([a.start for a in self._arrays], low) - 1
         array = self._arrays[i] if i >= 0 else None
         if array is None or high > array.end:
-            raise MemoryFault(f"{what}: global address {low:#x}..{high:#x} is in no bound array{self._nearest(low)}")
+            raise MemoryFault(
+                f"{what}: global address {low:#x}..{high:#x} is in no bound array{self._nearest(low)}"
+            )
         if write and not array.writable:
             raise MemoryFault(f"{what}: writes to {array.name!r}, which is bound read-only")
         return array.data, low - array.start
@@ -62,5 +66,9 @@ class GlobalMemory:
             return " (none is bound)"
         distance = lambda a: min(abs(address - a.start), abs(address - a.end))
         near = min(self._arrays, key=distance)
-        side = f"{address - near.end} bytes past the end" if address >= near.end else f"{near.start - address} bytes before"
+        side = (
+            f"{address - near.end} bytes past the end"
+            if address >= near.end
+            else f"{near.start - address} bytes before"
+        )
         return f"; nearest is {near.name!r} at {near.start:#x}..{near.end:#x}: {side}"

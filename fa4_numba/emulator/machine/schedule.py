@@ -23,7 +23,6 @@ class Eager:
         return ("warp", runnable[0], TURN) if runnable else ("unit", next(iter(queues)))
 
 
-
 class Late(Eager):
     """Asynchronous work lands only when no warp can run: as late as a correct program allows."""
 

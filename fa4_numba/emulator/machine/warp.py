@@ -236,5 +236,3 @@ def constant(value, dtype: np.dtype):
     if dtype.kind == "b":
         return bool(value)
     return dtype.type(value)
-
-

@@ -50,7 +50,10 @@ def _post_dominators(blocks: list[Block]) -> None:
     everything = (1 << (n + 1)) - 1  # bit n stands for EXIT
     bit = lambda i: 1 << (n if i == EXIT else i)
     dominators = [everything] * n + [bit(EXIT)]
-    successors = [{b.following, b.taken} if b.branch is not None and b.branch.guard is not None else {b.following} for b in blocks]
+    successors = [
+        {b.following, b.taken} if b.branch is not None and b.branch.guard is not None else {b.following}
+        for b in blocks
+    ]
     changed = True
     while changed:
         changed = False

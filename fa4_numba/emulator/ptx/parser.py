@@ -7,9 +7,11 @@ from ...errors import PtxSyntaxError
 from .module import Entry, Imm, Instruction, Memory, Module, Pair, Reg, Sink, Special, Symbol, Vector
 
 TYPE_BITS = {"pred": 1, "b8": 16, "u8": 16, "s8": 16, "b16": 16, "u16": 16, "s16": 16, "f16": 16, "bf16": 16}
-TYPE_BITS |= {t: 32 for t in ("b32", "u32", "s32", "f32", "f16x2", "bf16x2")}
-TYPE_BITS |= {t: 64 for t in ("b64", "u64", "s64", "f64", "f32x2")} | {"b128": 128}
-TYPE_BYTES = {"b8": 1, "u8": 1, "s8": 1} | {t: b // 8 for t, b in TYPE_BITS.items() if t not in ("b8", "u8", "s8", "pred")}
+TYPE_BITS |= dict.fromkeys(("b32", "u32", "s32", "f32", "f16x2", "bf16x2"), 32)
+TYPE_BITS |= dict.fromkeys(("b64", "u64", "s64", "f64", "f32x2"), 64) | {"b128": 128}
+TYPE_BYTES = {"b8": 1, "u8": 1, "s8": 1} | {
+    t: b // 8 for t, b in TYPE_BITS.items() if t not in ("b8", "u8", "s8", "pred")
+}
 DYNAMIC_SHARED_START = 1024  # ptxas reserves the first kilobyte of the window
 
 _MARKER = re.compile(r"//\s*fa4:[^\n]*")
@@ -115,7 +117,9 @@ class _EntryParser:
         body = text.find("{", position if self.match[2] != "{" else self.match.end() - 1)
         if body < 0:
             raise self.error(position, f"entry {entry.name} has no body")
-        threads = re.search(r"\.(?:maxntid|reqntid)\s+(\d+)(?:\s*,\s*(\d+))?(?:\s*,\s*(\d+))?", text[position:body])
+        threads = re.search(
+            r"\.(?:maxntid|reqntid)\s+(\d+)(?:\s*,\s*(\d+))?(?:\s*,\s*(\d+))?", text[position:body]
+        )
         if threads:
             entry.max_threads = 1
             for n in threads.groups():

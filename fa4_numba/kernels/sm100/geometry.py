@@ -8,7 +8,7 @@ from .support import Q_TILE_ROWS, check_supported
 
 CHUNK_BYTES = 128  # one swizzle-128B row: the width of a TMA box and of an operand chunk
 MMA_WARP, LOAD_WARP, STORE_WARP = 12, 13, 14
-SOFTMAX_WARPS, CORRECTION_WARPS = range(0, 8), range(8, 12)
+SOFTMAX_WARPS, CORRECTION_WARPS = range(8), range(8, 12)
 NUM_THREADS = 512
 
 

@@ -8,10 +8,6 @@ from ..common.exp2 import emulated_pairs
 from ..common.scheduler import visible_keys
 from .geometry import Geometry
 
-RESCALE_THRESHOLD = 8.0  # log2 units: O is rescaled only when a row's max grew by more than a factor of 2**8
-EXACT_SUBTRACTION_ABOVE = (
-    1024.0  # |max·scale| beyond which x·scale − max·scale is computed as (x − max)·scale
-)
 LN_2 = 0.6931471805599453
 NEG_INF = float("-inf")
 
@@ -55,7 +51,7 @@ def make_softmax(g: Geometry):
     s_full, p_ready, p_last = (U32(g.barrier(f"{n}[0]")) for n in ("s_full", "p_ready", "p_last"))
     stat_full, stat_empty = U32(g.barrier("stat_full[0]")), U32(g.barrier("stat_empty[0]"))
     statistics = U32(g.smem("correction"))
-    threshold, exact_above = F32(-RESCALE_THRESHOLD), F32(EXACT_SUBTRACTION_ABOVE)
+    threshold, exact_above = F32(-float(RESCALE_THRESHOLD)), F32(float(EXACT_SUBTRACTION_ABOVE))
     neg_inf, zero, one, ln_2 = F32(NEG_INF), F32(0.0), F32(1.0), F32(LN_2)
 
     @device_inline
