@@ -1,0 +1,79 @@
+"""The parts of the launch path that any Hopper or Blackwell GPU can run (``pytest -m gpu``).
+
+A TMA copy into shared memory, dumped byte by byte, must equal what ``layout`` says and what the emulator does.
+"""
+
+import numpy as np
+import pytest
+
+from fa4_numba.emulator import GlobalMemory, Machine
+from fa4_numba.launch.plan import LaunchPlan
+from fa4_numba.layout import Swizzle, TensorMapSpec
+
+ROWS, BOX_ROWS, SHARED = 20, 16, 8192
+
+# Loads a box at (8, 12) with TMA, then copies the box's bytes of shared memory, as they lie, to `out`.
+PTX = """.version 8.6
+.target sm_90a
+.address_size 64
+.extern .shared .align 1024 .b8 smem[];
+.visible .entry dump(.param .align 64 .b8 source[128], .param .u64 out, .param .u32 bytes) .maxntid 32 {
+.reg .b32 %r<10>; .reg .b64 %rd<6>; .reg .pred %p<4>;
+mov.u32 %r1, smem; add.s32 %r2, %r1, 4096; mov.u32 %r3, %tid.x; ld.param.u32 %r4, [bytes];
+setp.ne.s32 %p1, %r3, 0; @%p1 bra READY;
+mbarrier.init.shared::cta.b64 [%r2], 1; fence.mbarrier_init.release.cluster;
+mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r2], %r4;
+mov.b64 %rd1, source; cvta.param.u64 %rd1, %rd1;
+cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%r1], [%rd1, {8, 12}], [%r2];
+READY: bar.sync 0;
+WAIT: mbarrier.try_wait.parity.shared::cta.b64 %p2, [%r2], 0; @!%p2 bra WAIT;
+ld.param.u64 %rd2, [out]; shl.b32 %r5, %r3, 2;
+LOOP: setp.ge.u32 %p3, %r5, %r4; @%p3 bra END;
+add.s32 %r6, %r1, %r5; ld.shared.b32 %r7, [%r6];
+cvt.u64.u32 %rd3, %r5; add.s64 %rd3, %rd2, %rd3; st.global.b32 [%rd3], %r7;
+add.s32 %r5, %r5, 128; bra LOOP;
+END: ret;
+}
+"""
+
+
+def problem(swizzle):
+    source = np.arange(1, ROWS * 64 + 1, dtype=np.uint16).reshape(ROWS, 64)
+    width = swizzle.span_bytes // 2
+    spec = TensorMapSpec("uint16", 0, (64, ROWS), (128,), (width, BOX_ROWS), swizzle)
+    box = np.zeros((BOX_ROWS, width), np.uint16)
+    inside = source[12:, 8 : 8 + width]
+    box[: inside.shape[0], : inside.shape[1]] = inside
+    expected = np.zeros(spec.box_bytes, np.uint8)
+    pieces = spec.smem_pieces(1024) - 1024
+    expected.view(np.uint64).reshape(-1, 2)[pieces >> 4] = box.view(np.uint64).reshape(*pieces.shape, 2)
+    return source, spec, expected
+
+
+@pytest.mark.parametrize("swizzle", list(Swizzle))
+def test_emulated_copy_equals_layout(swizzle):
+    source, spec, expected = problem(swizzle)
+    memory, out = GlobalMemory(), np.zeros(spec.box_bytes, np.uint8)
+    args = (
+        spec.with_address(memory.bind(source, "source")),
+        memory.bind(out, "out", writable=True),
+        spec.box_bytes,
+    )
+    Machine(PTX, (1, 1, 1), (32, 1, 1), args, memory, SHARED).run()
+    assert (out == expected).all()
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("swizzle", list(Swizzle))
+def test_gpu_copy_equals_layout(swizzle):
+    from fa4_numba.launch.driver import DeviceArray, launch, load_function
+    from fa4_numba.toolchain import assemble
+
+    source, spec, expected = problem(swizzle)
+    cubin, _ = assemble(PTX, "sm_90a")
+    device_source, out = DeviceArray(source), np.zeros(spec.box_bytes, np.uint8)
+    device_out = DeviceArray(out)
+    args = (spec.with_address(device_source.address), device_out.address, spec.box_bytes)
+    launch(load_function(cubin, "dump", SHARED), LaunchPlan((1, 1, 1), (32, 1, 1), SHARED, args))
+    device_out.download(out)
+    assert (out == expected).all(), np.flatnonzero(out != expected)[:10]
