@@ -5,6 +5,8 @@ from pathlib import Path
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
+from .picture import Picture
+
 COLORS = {
     "q": "#4c78a8",
     "kv": "#f58518",
@@ -23,7 +25,7 @@ COLORS = {
 
 def draw_smem_map(cfg, figure: Figure | None = None) -> Figure:
     """Draw shared memory to scale, bytes from left to right; small regions are listed with an arrow."""
-    figure = figure or Figure(figsize=(12, 3.2), layout="constrained")
+    figure = figure or Picture(figsize=(12, 3.2), layout="constrained")
     axes = figure.subplots()
     small = 0
     for region in cfg.smem_map():
@@ -53,7 +55,7 @@ def draw_smem_map(cfg, figure: Figure | None = None) -> Figure:
 
 def draw_tmem_map(cfg, figure: Figure | None = None) -> Figure:
     """Draw tensor memory to scale: columns from left to right, the 128 lanes from top to bottom; P lies on S."""
-    figure = figure or Figure(figsize=(12, 3.6), layout="constrained")
+    figure = figure or Picture(figsize=(12, 3.6), layout="constrained")
     axes = figure.subplots()
     for region in cfg.tmem_map():
         inset = 24 if region.kind == "probabilities" else 0

@@ -4,6 +4,8 @@ from pathlib import Path
 
 from matplotlib.figure import Figure
 
+from .picture import Picture
+
 COLORS = {
     "wait S": "#d3d3d3",
     "softmax": "#4c78a8",
@@ -19,7 +21,7 @@ def draw_timeline(events, cta=None, figure: Figure | None = None) -> Figure:
 
     The horizontal axis counts executed warp-instructions: an order, not a time.
     """
-    figure = figure or Figure(figsize=(12, 4.5), layout="constrained")
+    figure = figure or Picture(figsize=(12, 4.5), layout="constrained")
     axes = figure.subplots()
     cta = cta if cta is not None else (events[0].cta if events else None)
     chosen = [event for event in events if event.cta == cta]

@@ -6,6 +6,7 @@ import numpy as np
 from ..machine.memory import SHARED_WINDOW
 from ..machine.warp import LANES
 from ..ptx.module import Reg, Vector
+from .flushing import keeping_subnormals
 from .registry import Alu, alu, effect
 from .rounding import flush
 from .types import DTYPE, dtype_of, unsigned
@@ -112,6 +113,8 @@ def convert(ins) -> Alu:
         function = lambda a: _to_integer(ins, a, target)
     else:
         function = lambda a: _to_float(ins, a, target)
+    if source.kind == "f" or target.kind == "f":
+        function = keeping_subnormals(function)
     if wide:  # a narrow value in a wide register: sign- or zero-extended
         register = np.dtype(f"{target.kind if target.kind in 'iu' else 'u'}{args[0].width // 8}")
         narrow = function

@@ -1,9 +1,12 @@
 """Floating-point arithmetic: f32, f64, and two packed f32."""
 
+from functools import partial
+
 import numpy as np
 
+from .flushing import MODE, keeping_subnormals
 from .registry import Alu, alu
-from .rounding import DIRECTED, F64, TINY, exact_sum, flush, fma
+from .rounding import DIRECTED, F64, TINY, exact_sum, flush, fma, fma_in_place
 from .types import dtype_of
 
 F32 = np.float32
@@ -14,9 +17,13 @@ def _float_alu(ins, function, operands: int, dtype=None) -> Alu:
     """Describe ``d = function(a, b, …)``; ``.ftz`` flushes subnormal inputs and results."""
     dtype = dtype or dtype_of(ins)
     plain, fast = function, None
-    if ins.has("ftz"):
+    if not ins.has("ftz"):
+        function = keeping_subnormals(plain)
+    elif not MODE.available:
         function = lambda *sources: flush(plain(*map(flush, sources)))
         fast = lambda targets, sources: _flushing(plain, targets[0], sources)
+    elif plain is fma:
+        fast = lambda targets, sources: fma_in_place(*sources, targets[0])
     args = ins.args
     sources = [(a, dtype) for a in args[1 : 1 + operands]]
     return Alu([(args[0], dtype)], sources, function, pairs=ins.parts[-1] == "f32x2", fast=fast)
@@ -108,13 +115,22 @@ def float_extremum(ins) -> Alu:
     """d = max or min of two or three operands; ``.NaN``: NaN if any is NaN (else NaN operands are ignored)."""
     two = _max if ins.parts[0] == "max" else _min
     count = len(ins.args) - 1
-    if ins.has("NaN") and ins.parts[0] == "max" and count == 3:
+    if ins.has("NaN") and ins.parts[0] == "max" and count == 3 and not ins.has("ftz"):
         # numpy's maximum propagates NaN; which zero it returns for ±0 does not matter to a comparison
-        function = lambda a, b, c: np.maximum(np.maximum(a, b), c)
+        op = _float_alu(ins, lambda a, b, c: np.maximum(np.maximum(a, b), c), 3)
+        op.fast = op.fast or _maximum3
+        return op
     else:
         function = two if count == 2 else lambda a, b, c: two(two(a, b), c)
         function = _with_nan(function) if ins.has("NaN") else function
     return _float_alu(ins, function, count)
+
+
+def _maximum3(targets, sources):
+    """Return a function that puts the maximum of three sources into the target, NaN if any is NaN."""
+    (a, b, c), target = sources, targets[0]
+    scratch, maximum = np.empty(len(a), F32), np.maximum
+    return partial(MODE.exactly, lambda: maximum(maximum(a, b, out=scratch), c, out=target))
 
 
 def float_div(ins) -> Alu:

@@ -3,6 +3,7 @@
 import numpy as np
 
 from . import floating
+from .flushing import keeping_subnormals
 from .registry import Alu, alu
 from .types import dtype_of, unsigned
 
@@ -219,6 +220,8 @@ def set_predicate(ins) -> Alu:
 
     dtype = dtype_of(ins)
     compare = _comparison(ins, dtype)
+    if dtype.kind == "f":
+        compare = keeping_subnormals(compare)
     combine = next(
         (
             f

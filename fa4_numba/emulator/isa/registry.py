@@ -86,7 +86,9 @@ def bind_block(warp, block) -> list[tuple]:
     """Return the block as steps: (functions for a full warp, for a partial one, how many, effect, instruction)."""
     steps, full, masked = [], [], []
     for ins in block.body:
-        kind, describe = ("effect", _marker) if ins.op == "//fa4" else find(ins)
+        if ins.found is None:
+            ins.found = ("effect", _marker) if ins.op == "//fa4" else find(ins)
+        kind, describe = ins.found
         try:
             if kind == "alu":
                 if ins.alu is None:

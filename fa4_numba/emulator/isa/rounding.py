@@ -37,6 +37,34 @@ def fma(a, b, c):
     return s.astype(np.float32)
 
 
+def fma_in_place(a, b, c, target):
+    """Return a function that does ``target = fma(a, b, c)`` for ``.ftz``, in scratch arrays, in flush mode.
+
+    Results below 2**-126 become zero there, so only the midpoints of normal numbers need the second look.
+    """
+    product, s = np.empty(len(a), F64), np.empty(len(a), F64)
+    bits, low, middle = s.view(np.int64), np.empty(len(a), np.int64), np.empty(len(a), bool)
+    multiply, add, mask, equal, count, copy = (
+        np.multiply,
+        np.add,
+        np.bitwise_and,
+        np.equal,
+        np.count_nonzero,
+        np.copyto,
+    )
+
+    def run():
+        multiply(a, b, out=product, dtype=F64)
+        add(product, c, out=s, dtype=F64)
+        mask(bits, _LOW_BITS, out=low)
+        equal(low, _MIDPOINT, out=middle)
+        if count(middle):
+            copy(s, to_odd(*exact_sum(product, c.astype(F64))))
+        copy(target, s, casting="same_kind")
+
+    return run
+
+
 def round_down(s, e):
     """Return the f64 value s + e rounded toward −∞ to f32."""
     r = s.astype(np.float32)

@@ -11,6 +11,7 @@ from ...errors import Deadlock, LaunchError, StepLimit
 from ...hw import SM_100A
 from ...layout import TensorMapSpec
 from .. import isa
+from ..isa.flushing import MODE
 from ..isa.tensor_core import land_stores
 from ..ptx import Module, build_blocks, parse
 from ..ptx.parser import DYNAMIC_SHARED_START
@@ -279,7 +280,7 @@ class Machine:
         collecting = gc.isenabled()
         gc.disable()  # a run makes no cycles, but many objects: collections would only scan them
         try:
-            with np.errstate(all="ignore"):
+            with np.errstate(all="ignore"), MODE.flushing():
                 while self.step():
                     if condition(self):
                         break

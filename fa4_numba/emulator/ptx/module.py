@@ -81,7 +81,8 @@ class Instruction:
     python_line: str | None = None
     target: int | None = None  # index of the instruction that a branch jumps to
     scope: object = None  # while parsing
-    alu: object = None  # its description, once found
+    found: tuple | None = None  # its entry in the instruction registry, once looked up
+    alu: object = None  # its description, once made
 
     def has(self, *modifiers: str) -> bool:
         """Return whether all modifiers are present."""
