@@ -2,10 +2,13 @@
 
 import numpy as np
 
+from ..errors import UnsupportedError
 from ..reference import online
 from ..reference.problem import to_bhsd
 from .arrays import to_host
 from .checks import check_out, check_problem, refuse_later_options
+from .device_arrays import is_on_device, view_of
+from .device_arrays import run as run_on_device
 from .dispatch import choose_backend
 from .nonfinite import contained
 from .problem import Problem, choose_config
@@ -68,6 +71,11 @@ def attention(
         If the backend cannot run on this machine.
     """
     refuse_later_options(later)
+    if any(map(is_on_device, (q, k, v))):
+        if out is not None:
+            raise UnsupportedError("out: not built yet for device arrays; leave it at None")
+        o, lse = _on_device((q, k, v), causal, scale, layout, causal_align, backend)
+        return (o, lse) if return_lse else o
     hosts = [to_host(name, value) for name, value in (("q", q), ("k", k), ("v", v))]
     arrays = [host.numpy for host in hosts]
     problem = check_problem(*arrays, causal=causal, scale=scale, layout=layout, causal_align=causal_align)
@@ -90,6 +98,19 @@ def attention(
     else:
         o = hosts[0].back(np.ascontiguousarray(o))
     return (o, hosts[0].back(lse)) if return_lse else o
+
+
+def _on_device(values, causal, scale, layout: str, causal_align: str, backend: str):
+    """Run on arrays in GPU memory: only a GPU backend can."""
+    views = [view_of(name, value) for name, value in zip("qkv", values)]
+    problem = check_problem(*views, causal=causal, scale=scale, layout=layout, causal_align=causal_align)
+    if backend not in ("auto", "sm100"):
+        choose_backend(problem, backend)
+        raise UnsupportedError(f"backend = {backend!r} takes host arrays: copy q, k and v to the host first")
+    choose_backend(problem, "sm100")
+    if problem.empty:
+        raise UnsupportedError("empty device arrays are not built yet: call with host arrays")
+    return run_on_device(values, views, problem, layout)
 
 
 def _reference(arrays, problem: Problem, layout: str):

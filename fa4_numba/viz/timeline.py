@@ -6,7 +6,10 @@ from matplotlib.figure import Figure
 
 from .picture import Picture
 
+WAITING = ("wait S", "wait", "done")
 COLORS = {
+    "rescale O": "#eeca3b",
+    "write O": "#72b7b2",
     "wait S": "#d3d3d3",
     "softmax": "#4c78a8",
     "Q K": "#f58518",
@@ -34,7 +37,7 @@ def draw_timeline(events, cta=None, figure: Figure | None = None) -> Figure:
             color = next((c for name, c in COLORS.items() if event.what.startswith(name)), "#888888")
             if who in ("MMA", "TMA"):
                 axes.plot([event.at], [i], "|", ms=12, color=color)
-            elif event.what != "wait S":
+            elif event.what not in WAITING:
                 until = following.at if following else end
                 axes.barh(i, until - event.at, left=event.at, height=0.6, color=color)
     axes.set(
@@ -45,7 +48,7 @@ def draw_timeline(events, cta=None, figure: Figure | None = None) -> Figure:
     )
     axes.invert_yaxis()
     axes.set_title(
-        f"CTA {cta}: blue softmax at work, gaps waiting; ticks: orange Q Kᵀ, green P V, red TMA loads"
+        f"CTA {cta}: blue softmax at work, yellow rescaling, gaps waiting; ticks: orange Q Kᵀ, green P V, red TMA loads"
     )
     return figure
 

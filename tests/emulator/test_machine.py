@@ -171,7 +171,6 @@ def test_mma_against_numpy(n, b_major, from_tmem, schedule):
     instr = InstrDesc("f16", 128, n, "f16", "f16", b_major=b_major).pack()
     text = mma_kernel(instr, (k_major(start_a).pack(), 32), (desc_b.pack(), step_b), 4, from_tmem)
     machine = Machine(text, (1, 1, 1), (32, 1, 1), (), GlobalMemory(), 100 * 1024, schedule=schedule)
-    machine.step() if False else None
     data = np.zeros(98304, np.uint8)
 
     def put(matrix, start, major):
@@ -194,16 +193,9 @@ def test_mma_against_numpy(n, b_major, from_tmem, schedule):
     put(a, start_a, Major.K)
     put(b, start_b, b_major)
 
-    def fill(m):
-        m.write_shared(0, data.tobytes())
-        m.cta.tmem[:, 256 : 256 + 32] = a.view(np.uint32)
-        hook.remove()
-
-    # the first step resets the CTA; memory is filled before anything lands in it
-    hook = machine.hook(fill)
-    machine._start(0)
-    machine._started = True
-    fill(machine)
+    machine.start()
+    machine.write_shared(0, data.tobytes())
+    machine.write_tmem(256, a.view(np.uint32))
     machine.run()
     got = machine.read_tmem(0, n).view(np.float32)
     want = a.astype(np.float32) @ b.astype(np.float32).T
@@ -248,6 +240,24 @@ def test_faults_name_the_place():
             memory,
             64,
         ).run()
+
+
+def test_stepping_hooks_and_breakpoints():
+    memory, out = GlobalMemory(), np.zeros(5, np.int32)
+    args = (memory.bind(out, "out", writable=True),)
+    machine = Machine(kernel(PING_PONG, ".param .u64 out"), (1, 1, 1), (128, 1, 1), args, memory, 64)
+    seen = []
+    hook = machine.hook(lambda m: seen.append(m.executed))
+    machine.run_until(lambda m: out[2] != 0)
+    assert out.tolist() in ([0, 1, 2, 0, 0], [0, 1, 2, 3, 0]) and len(seen) > 3 and seen == sorted(seen)
+    assert machine.read_shared(16, 4).view(np.int32)[0] >= 2
+    assert machine.registers(1)[:, 0].size > 8
+    hook.remove()
+    count = len(seen)
+    while machine.step():
+        pass
+    assert len(seen) == count and out.tolist() == [0, 1, 2, 3, 4]
+    assert machine.step() is False
 
 
 def test_endless_loops_end():

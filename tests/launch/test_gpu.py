@@ -77,3 +77,54 @@ def test_gpu_copy_equals_layout(swizzle):
     launch(load_function(cubin, "dump", SHARED), LaunchPlan((1, 1, 1), (32, 1, 1), SHARED, args))
     device_out.download(out)
     assert (out == expected).all(), np.flatnonzero(out != expected)[:10]
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_device_arrays_are_used_in_place(dtype):
+    """A strided torch tensor goes to TMA by its own pointer and strides, on torch's stream."""
+    torch = pytest.importorskip("torch")
+    from fa4_numba.api.device_arrays import current_stream, empty_like_kind, operand, view_of
+    from fa4_numba.launch.driver import launch, load_function
+    from fa4_numba.toolchain import assemble
+
+    tensor = (
+        torch.arange(ROWS * 2 * 128, device="cuda")
+        .to(getattr(torch, dtype))
+        .reshape(1, ROWS, 2, 128)[..., :64]
+    )
+    view = operand("q", view_of("q", tensor[:, :, 1:]), "bshd")
+    assert view.strides_bytes[1] == 2 * 128 * 2 and view.shape == (1, ROWS, 1, 64) and view.dtype == dtype
+    spec = TensorMapSpec(
+        dtype, view.address, (64, ROWS), (view.strides_bytes[1],), (64, BOX_ROWS), Swizzle.NONE
+    )
+    out = empty_like_kind(tensor, (BOX_ROWS, 64), None)
+    stream = torch.cuda.Stream()
+    with torch.cuda.stream(stream):
+        handle = current_stream(tensor)
+        assert handle == stream.cuda_stream
+        cubin, _ = assemble(PTX, "sm_90a")
+        args = (spec, view_of("out", out).address, spec.box_bytes)
+        launch(load_function(cubin, "dump", SHARED), LaunchPlan((1, 1, 1), (32, 1, 1), SHARED, args), handle)
+    stream.synchronize()
+    want = torch.zeros_like(out)
+    want[: ROWS - 12, : 64 - 8] = tensor[0, 12:, 1, 8:]
+    assert torch.equal(out, want)
+
+
+@pytest.mark.gpu
+def test_device_arrays_need_a_blackwell_gpu():
+    torch = pytest.importorskip("torch")
+    import fa4_numba as fa4
+    from fa4_numba.errors import ArrayError, BackendError, UnsupportedError
+
+    if torch.cuda.get_device_capability()[0] == 10:
+        pytest.skip("this is a Blackwell GPU")
+    q = torch.zeros(1, 8, 1, 64, device="cuda", dtype=torch.bfloat16)
+    with pytest.raises(BackendError, match="needs a Blackwell"):
+        fa4.attention(q, q, q)
+    with pytest.raises(UnsupportedError, match="host arrays"):
+        fa4.attention(q, q, q, backend="reference")
+    with pytest.raises(ArrayError, match="k is not on the GPU"):
+        fa4.attention(q, q.cpu(), q)
+    assert fa4.attention(*(x.cpu() for x in (q, q, q))).dtype == torch.bfloat16

@@ -200,6 +200,12 @@ class Machine:
             warp.reset()
         self._turn = 0
 
+    def start(self) -> None:
+        """Set up the first CTA (once), so that its memory can be written before anything runs."""
+        if not self._started:
+            self._start(0)
+            self._started = True
+
     def step(self) -> bool:
         """Do one scheduling step (a warp runs until it waits, or one asynchronous operation lands).
 
@@ -208,9 +214,7 @@ class Machine:
         bool
             False when the whole grid has finished.
         """
-        if not self._started:
-            self._start(0)
-            self._started = True
+        self.start()
         if self.ctas_done == self.ctas:
             return False
         runnable = self._runnable()
@@ -308,6 +312,10 @@ class Machine:
     def read_tmem(self, first_col: int = 0, cols: int = 512) -> np.ndarray:
         """Return a copy of tensor memory columns as uint32 (128, cols)."""
         return self.cta.tmem[:, first_col : first_col + cols].copy()
+
+    def write_tmem(self, first_col: int, cells: np.ndarray) -> None:
+        """Overwrite tensor memory columns with uint32 ``cells`` (128, n)."""
+        self.cta.tmem[:, first_col : first_col + cells.shape[1]] = cells
 
     def registers(self, warp: int, width: int = 32) -> np.ndarray:
         """Return a copy of a warp's registers of one width: (registers, 32 lanes)."""

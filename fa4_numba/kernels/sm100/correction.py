@@ -1,6 +1,6 @@
 """The correction role: 128 threads that keep O in tensor memory in step with the growing row max, and finish it."""
 
-from ...ptx.numba_adapter import intrinsic_for, unrolled
+from ...ptx.numba_adapter import intrinsic_for, marker, unrolled
 from ..common.device import F32, I32, U32, device_inline, types
 from .geometry import CHUNK_BYTES, Geometry
 
@@ -73,6 +73,9 @@ def make_correction(g: Geometry):
     o_column, o_pitch = U32(g.cfg.TMEM_O0), U32(g.cfg.TMEM_O1 - g.cfg.TMEM_O0)
     staging, staging_pitch = U32(g.smem("q[0]")), U32(g.smem("q[1]") - g.smem("q[0]"))
     one, zero = F32(1.0), F32(0.0)
+    wait_marker, rescale_marker, output_marker = (
+        marker(f"stage={name}") for name in ("wait", "rescale O", "write O")
+    )
 
     @device_inline
     def receive(smem, s, row, i):
@@ -91,7 +94,9 @@ def make_correction(g: Geometry):
         i = I32(1)
         while i < num_tiles:
             for s in range(2):
+                wait_marker()
                 factor = receive(smem, s, row, i)
+                rescale_marker()
                 # S of tile i is complete (softmax saw it), so P V of tile i − 1, issued before it, is too
                 fence_after()
                 if vote_any(U32(factor < one)) != U32(0):
@@ -100,16 +105,19 @@ def make_correction(g: Geometry):
                 arrive(U32(smem + p_ready + U32(8 * s)))
             i = next_index(i)
         for s in range(2):
+            wait_marker()
             row_sum = receive(smem, s, row, num_tiles)
             factor = one
             if row_sum > zero:  # not for an empty row (O is 0) nor for NaN (O is NaN)
                 factor = reciprocal(row_sum)
             wait(U32(smem + o_full + U32(8 * s)), U32(0))
+            output_marker()
             fence_after()
             stage_output(
                 U32(o + U32(s) * o_pitch), factor, U32(smem + staging + U32(s) * staging_pitch), U32(row)
             )
             fence_proxy()
             staged(U32(O_STAGED_BARRIER + s), U32(O_STAGED_THREADS))
+        wait_marker()
 
     return correction

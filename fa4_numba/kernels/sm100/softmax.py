@@ -45,6 +45,7 @@ def make_softmax(g: Geometry):
     mul, sub, fma = intrinsic_for("mul"), intrinsic_for("sub"), intrinsic_for("fma")
     store_shared, store_global = intrinsic_for("shared_store_f32"), intrinsic_for("global_store_f32")
     wait_marker, math_marker = marker("stage=wait S"), marker("stage=softmax")
+    end_marker = marker("stage=done")
     keys = I32(columns)
     s_column, s_pitch = U32(cfg.TMEM_S0), U32(cfg.TMEM_S1 - cfg.TMEM_S0)
     p_column, p_pitch = U32(cfg.TMEM_P0), U32(cfg.TMEM_P1 - cfg.TMEM_P0)
@@ -128,5 +129,6 @@ def make_softmax(g: Geometry):
             if row_sum == zero:
                 value = neg_inf
             store_global(U64(lse + U64(4) * U64(lse_index)), value)
+        end_marker()
 
     return softmax
