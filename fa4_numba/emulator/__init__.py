@@ -6,6 +6,7 @@ and ml_dtypes only.
 
 from .machine.machine import Event, Machine, RunStats
 from .machine.memory import GlobalMemory
+from .perfetto import perfetto_json
 from .ptx import Module, parse
 
-__all__ = ["Event", "GlobalMemory", "Machine", "Module", "RunStats", "parse"]
+__all__ = ["Event", "GlobalMemory", "Machine", "Module", "RunStats", "parse", "perfetto_json"]

@@ -260,6 +260,59 @@ def test_stepping_hooks_and_breakpoints():
     assert machine.step() is False
 
 
+@pytest.mark.parametrize("schedule", ["eager", "random:9"])
+def test_a_checkpoint_is_the_same_state_again(schedule):
+    memory, out = GlobalMemory(), np.full(5, -1, np.int32)
+    args = (memory.bind(out, "out", writable=True),)
+    machine = Machine(
+        kernel(PING_PONG, ".param .u64 out"), (1, 1, 1), (128, 1, 1), args, memory, 64, schedule=schedule
+    )
+    machine.run_until(lambda m: out[1] != -1)
+    mark, then = (
+        machine.checkpoint(),
+        (out.copy(), machine.registers(1), machine.read_shared(0, 64), machine.executed),
+    )
+    machine.run()
+    assert out.tolist() == [0, 1, 2, 3, 4]
+    machine.restore(mark)
+    now = (out.copy(), machine.registers(1), machine.read_shared(0, 64), machine.executed)
+    assert all(np.array_equal(a, b) for a, b in zip(then, now))
+    machine.run()
+    assert out.tolist() == [0, 1, 2, 3, 4]
+
+
+def test_single_steps_flush_like_runs():
+    """step() must set up the same arithmetic as run()."""
+    memory, out = GlobalMemory(), np.ones(1, np.float32)
+    args = (memory.bind(out, "out", writable=True),)
+    body = """.reg .f32 %f1; mov.f32 %f1, 0f00800000; mul.rn.ftz.f32 %f1, %f1, 0f3F000000;
+    ld.param.u64 %rd1, [out]; st.global.f32 [%rd1], %f1;"""
+    machine = Machine(kernel(body, ".param .u64 out"), (1, 1, 1), (32, 1, 1), args, memory)
+    while machine.step():
+        pass
+    assert out[0] == 0
+    with np.errstate(all="ignore"):
+        assert np.float32(2.0**-126) * np.float32(0.5) != 0  # and leave the mode as it was
+
+
+def test_perfetto_export():
+    import json
+
+    from fa4_numba.emulator import Event, perfetto_json
+
+    events = [
+        Event(0, (0, 0, 0), "softmax0 w0", "wait S"),
+        Event(5, (0, 0, 0), "softmax0 w0", "softmax"),
+        Event(6, (0, 0, 0), "MMA", "P V"),
+    ]
+    trace = json.loads(perfetto_json(events))["traceEvents"]
+    assert sorted((t["tid"], t["name"], t["ts"], t["dur"]) for t in trace) == [
+        ("MMA", "P V", 6, 1),
+        ("softmax0 w0", "softmax", 5, 2),
+        ("softmax0 w0", "wait S", 0, 5),
+    ]
+
+
 def test_endless_loops_end():
     with pytest.raises(StepLimit, match="endless"):
         Machine(

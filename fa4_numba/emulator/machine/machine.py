@@ -120,6 +120,7 @@ class Machine:
             1 + -(-self.module.static_shared_bytes // DYNAMIC_SHARED_START)
         )
         self._check_launch()
+        self._schedule_name = self.schedule
         self.schedule = schedule_of(self.schedule)
         isa.check(self.entry.instructions)
         self.blocks = build_blocks(self.entry)
@@ -203,8 +204,34 @@ class Machine:
     def start(self) -> None:
         """Set up the first CTA (once), so that its memory can be written before anything runs."""
         if not self._started:
+            self._initial_memory = self.memory.snapshot()
             self._start(0)
-            self._started = True
+            self._started, self.steps = True, 0
+
+    def checkpoint(self) -> int:
+        """Return a mark of the present state for :meth:`restore`: the number of scheduling steps done."""
+        self.start()
+        return self.steps
+
+    def restore(self, checkpoint: int) -> None:
+        """Go back (or forward) to a checkpoint of this machine.
+
+        Runs are deterministic, so the state is made again: writable global arrays get their initial contents, and the
+        program is replayed. What was written by hand since the start is lost; hooks are not called.
+        """
+        if self._started:
+            self.memory.restore(self._initial_memory)
+        self.schedule = schedule_of(self._schedule_name)
+        self.executed = self.lanes_executed = self.ctas_done = 0
+        self.timeline.clear()
+        self._started = False
+        self.start()
+        hooks, self._hooks = self._hooks, []
+        try:
+            if checkpoint:
+                self.run_until(lambda machine: machine.steps >= checkpoint)
+        finally:
+            self._hooks = hooks
 
     def step(self) -> bool:
         """Do one scheduling step (a warp runs until it waits, or one asynchronous operation lands).
@@ -214,9 +241,14 @@ class Machine:
         bool
             False when the whole grid has finished.
         """
+        with np.errstate(all="ignore"), MODE.flushing():
+            return self._step()
+
+    def _step(self) -> bool:
         self.start()
         if self.ctas_done == self.ctas:
             return False
+        self.steps += 1
         runnable = self._runnable()
         if not runnable and not self.cta.queues:
             if not all(w.done for w in self.cta.warps):
@@ -285,7 +317,7 @@ class Machine:
         gc.disable()  # a run makes no cycles, but many objects: collections would only scan them
         try:
             with np.errstate(all="ignore"), MODE.flushing():
-                while self.step():
+                while self._step():
                     if condition(self):
                         break
         finally:
@@ -320,6 +352,10 @@ class Machine:
     def registers(self, warp: int, width: int = 32) -> np.ndarray:
         """Return a copy of a warp's registers of one width: (registers, 32 lanes)."""
         return self.cta.warps[warp].registers[width].copy()
+
+    def write_registers(self, warp: int, values: np.ndarray, width: int = 32) -> None:
+        """Overwrite a warp's registers of one width: (registers, 32 lanes)."""
+        self.cta.warps[warp].registers[width][...] = values
 
     def mark(self, warp: Warp, key: str, value: str) -> None:
         """A marker of the program was passed: a role begins, or a stage of it."""

@@ -43,6 +43,16 @@ class GlobalMemory:
         self._next = (start + data.size + _GAP + 255) // 256 * 256
         return start
 
+    def snapshot(self) -> dict[int, np.ndarray]:
+        """Return copies of all writable arrays, by address."""
+        return {array.start: array.data.copy() for array in self._arrays if array.writable}
+
+    def restore(self, snapshot: dict[int, np.ndarray]) -> None:
+        """Put a snapshot's contents back."""
+        for array in self._arrays:
+            if array.start in snapshot:
+                array.data[...] = snapshot[array.start]
+
     def find(self, low: int, high: int, what: str, *, write: bool = False) -> tuple[np.ndarray, int]:
         """Return (bytes, offset of ``low``) of the array that holds [low, high).
 
