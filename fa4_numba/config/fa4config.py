@@ -12,36 +12,6 @@ from .derive import SMEM_BYTES, TMEM_COLS, derive, dtype_facts
 from .paging import kv_sub_tile_rows, row_major
 from .types import div, dtype_name, integer, swizzle_name
 
-_DERIVED = [
-    "MMA_M",
-    "BN",
-    "BK0",
-    "BK1",
-    "padded_qk_depth",
-    "padded_ov_depth",
-    "nope_depth",
-    "padded_nope_depth",
-    "num_kv_heads",
-    "TMEM_S1",
-    "TMEM_O0",
-    "TMEM_O1",
-    "TMEM_P0",
-    "TMEM_P1",
-    "tmem_used",
-    "num_kv_stages",
-    "num_qk_stages",
-    "num_pv_stages",
-    "smem_used",
-    "fuse_gqa",
-    "swizzle_mode",
-    "use_shared_kv",
-    "num_q",
-    "single_o",
-    "row_major_v_atoms",
-    "row_major_k_atoms",
-    "use_ws",
-    "m_pack",
-]
 FIELDS = [
     "MMA_M",
     "BM",
@@ -82,6 +52,19 @@ FIELDS = [
     "use_ws",
     "m_pack",
 ]
+# Fields that are arguments as given; all others are derived.
+_GIVEN = {
+    "BM",
+    "qk_depth",
+    "ov_depth",
+    "group",
+    "num_q_heads",
+    "pair_cta",
+    "page_size",
+    "is_mla",
+    "splitk_partitions",
+    "dynamic_cluster_dim",
+}
 _INTEGERS = [
     "num_q_heads",
     "group",
@@ -186,17 +169,9 @@ class FA4Config:
         items = tuple((name, getattr(a, name)) for name in given)
         object.__setattr__(self, "args", items)
         object.__setattr__(self, "_derived", derive(a))
-        for name in (
-            "qkv_dtype",
-            *(
-                n
-                for n in _INTEGERS + _FLAGS
-                if n not in ("nope_depth", "num_qk_stages", "single_o", "bn_cap")
-            ),
-        ):
-            object.__setattr__(self, name, getattr(a, name))
-        for name in _DERIVED:
-            object.__setattr__(self, name, getattr(self._derived, name))
+        object.__setattr__(self, "qkv_dtype", a.qkv_dtype)
+        for name in FIELDS:
+            object.__setattr__(self, name, getattr(a if name in _GIVEN else self._derived, name))
         object.__setattr__(self, "_facts", a.t)
 
     # -- identity ---------------------------------------------------------------
