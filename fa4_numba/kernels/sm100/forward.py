@@ -5,7 +5,7 @@ from ...ptx.numba_adapter import array_address, intrinsic_for, marker, unrolled
 from ..common.device import F32, I32, U32, U64, types
 from ..common.scheduler import decode_tile, kv_tile_range
 from .correction import make_correction
-from .geometry import NUM_THREADS, Geometry
+from .geometry import FIRST_CORRECTION_WARP, LOAD_WARP, MMA_WARP, NUM_THREADS, STORE_WARP, Geometry
 from .load import make_load
 from .mma import make_mma
 from .softmax import make_softmax
@@ -94,10 +94,10 @@ def build_kernel(cfg: FA4Config, *, causal: bool):
                 init_barriers(smem)
                 fence_init()
             warp_sync()
-        elif warp == 12:
+        elif warp == MMA_WARP:
             tmem_alloc(U32(smem + tmem_slot))
             relinquish()
-        elif warp == 13:
+        elif warp == LOAD_WARP:
             if elect() != U32(0):
                 prefetch(map_q)
                 prefetch(map_k)
@@ -119,7 +119,7 @@ def build_kernel(cfg: FA4Config, *, causal: bool):
         last_tile, num_tiles = kv_tile_range(last_token, seq_q, seq_k, causal, keys)
 
         # -- roles
-        if warp < 8:
+        if warp < FIRST_CORRECTION_WARP:
             softmax_registers()
             stage = I32(warp >> 2)
             if stage == 0:
@@ -138,18 +138,18 @@ def build_kernel(cfg: FA4Config, *, causal: bool):
                 smem, tmem, stage, warp, row, token, warp_token, seq_q, seq_k, last_tile, num_tiles, scale_log2, lse,
                 lse_index,
             )  # fmt: skip
-        elif warp < 12:
+        elif warp < MMA_WARP:
             correction_registers()
             is_correction()
             correction(smem, tmem, warp, I32(thread & 127), num_tiles)
         else:
             other_registers()
-            if warp == 12:
+            if warp == MMA_WARP:
                 is_mma()
                 if elect() != U32(0):
                     mma(smem, tmem, num_tiles)
                 warp_sync()
-            elif warp == 13:
+            elif warp == LOAD_WARP:
                 is_load()
                 if elect() != U32(0):
                     kv_head = I32(divide(U32(tile_head), U32(heads_per_kv)))
@@ -166,7 +166,7 @@ def build_kernel(cfg: FA4Config, *, causal: bool):
                         num_tiles,
                     )
                 warp_sync()
-            elif warp == 14:
+            elif warp == STORE_WARP:
                 is_store()
                 store(smem, map_o, first_token, tile_head, batch)
             else:
@@ -175,7 +175,7 @@ def build_kernel(cfg: FA4Config, *, causal: bool):
         # -- epilogue: nobody touches tensor memory any more
         fence_before()
         cuda.syncthreads()
-        if warp == 12:
+        if warp == MMA_WARP:
             fence_after()
             tmem_dealloc(tmem)
 

@@ -7,8 +7,8 @@ from ...layout import InstrDesc, Major, SmemDesc, Swizzle
 from .support import Q_TILE_ROWS, check_supported
 
 CHUNK_BYTES = 128  # one swizzle-128B row: the width of a TMA box and of an operand chunk
-MMA_WARP, LOAD_WARP, STORE_WARP = 12, 13, 14
-SOFTMAX_WARPS, CORRECTION_WARPS = range(8), range(8, 12)
+# Warps 0-3 and 4-7: softmax of Q tile 0 and 1; 8-11: correction; then one warp each; 15 is idle.
+FIRST_CORRECTION_WARP, MMA_WARP, LOAD_WARP, STORE_WARP = 8, 12, 13, 14
 NUM_THREADS = 512
 
 
