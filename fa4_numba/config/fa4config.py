@@ -10,7 +10,7 @@ from . import maps as _maps
 from . import rules as _rules
 from .derive import SMEM_BYTES, TMEM_COLS, derive, dtype_facts
 from .paging import kv_sub_tile_rows, row_major
-from .types import div, dtype_name, integer, swizzle_name
+from .types import div, dtype_name, flag, integer, optional_dtype_name, swizzle_name
 
 FIELDS = [
     "MMA_M",
@@ -158,12 +158,10 @@ class FA4Config:
         given.pop("self")
         a = SimpleNamespace(**{name: integer(name, given[name]) for name in _INTEGERS})
         for name in _FLAGS:
-            if given[name] not in (True, False):
-                raise ConfigError(f"{name} = {given[name]!r}: must be True or False")
-            setattr(a, name, bool(given[name]))
+            setattr(a, name, flag(name, given[name]))
         a.qkv_dtype = dtype_name("qkv_dtype", qkv_dtype)
-        a.rope_dtype = None if rope_dtype is None else dtype_name("rope_dtype", rope_dtype)
-        a.scale_dtype = None if scale_dtype is None else dtype_name("scale_dtype", scale_dtype)
+        a.rope_dtype = optional_dtype_name("rope_dtype", rope_dtype)
+        a.scale_dtype = optional_dtype_name("scale_dtype", scale_dtype)
         a.swizzle_mode = swizzle_name(swizzle_mode)
         a.t = dtype_facts(a.qkv_dtype, a.rope_dtype, a.scale_dtype)
         items = tuple((name, getattr(a, name)) for name in given)
@@ -200,10 +198,26 @@ class FA4Config:
 
     @classmethod
     def from_json(cls, text: str) -> "FA4Config":
-        """Rebuild a config from :meth:`to_json`."""
+        """Rebuild a config from :meth:`to_json`.
+
+        Raises
+        ------
+        ConfigError
+            If ``text`` is not JSON, not an object, or lacks, misspells or mistypes an argument.
+        """
         try:
-            return cls(**json.loads(text))
-        except (json.JSONDecodeError, TypeError) as error:
+            arguments = json.loads(text)
+        except (ValueError, TypeError) as error:
+            raise ConfigError(
+                f"not the JSON of an FA4Config: {error}; pass the text that to_json() gave"
+            ) from error
+        if not isinstance(arguments, dict):
+            raise ConfigError(
+                f"not the JSON of an FA4Config: {arguments!r} is no object; pass what to_json() gave"
+            )
+        try:
+            return cls(**arguments)
+        except TypeError as error:
             raise ConfigError(f"not the JSON of an FA4Config: {error}") from error
 
     def to_dict(self) -> dict:
