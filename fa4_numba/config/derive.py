@@ -12,6 +12,7 @@ from .types import DTYPE_BYTES, SWIZZLE_BYTES, align_down, align_up, div, mod
 SMEM_BYTES = SM_100A.smem_bytes_per_block
 TMEM_COLS = SM_100A.tmem_cols
 BARRIER_BYTES = 8
+TMEM_SLOT_BYTES = 4  # tcgen05.alloc writes a 32-bit address
 CORRECTION_BYTES = 1024  # one f32 per row of a 256-row tile, whatever BM is
 FIXED_BARRIERS = 12
 STAGE_BARRIER_BYTES = 2 * BARRIER_BYTES  # full and empty
@@ -87,7 +88,9 @@ def _shared_memory(a, f):
     q_row = f.padded_nope_depth * a.t.d + rope * a.t.rs if a.t.rs > 0 else f.padded_qk_depth * a.t.d
     f.misc_barriers = FIXED_BARRIERS
     f.misc_barriers += f.provisional_stages if f.num_q == 2 else int(a.splitk_partitions > 1)
-    fixed = 4 + BARRIER_BYTES * f.misc_barriers + a.BM * q_row + a.BM * a.t.ss + CORRECTION_BYTES
+    fixed = (
+        TMEM_SLOT_BYTES + BARRIER_BYTES * f.misc_barriers + a.BM * q_row + a.BM * a.t.ss + CORRECTION_BYTES
+    )
     f.q_row_bytes = q_row
     width = max(f.padded_nope_depth, f.padded_ov_depth)
     (_packed_ring if f.use_ws else _ring)(a, f, fixed, width, rope, wanted)
