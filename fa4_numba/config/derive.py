@@ -64,8 +64,10 @@ def _keys_per_tile(a, f):
     width = max(f.padded_nope_depth, f.padded_ov_depth)
     budget = div(TMEM_COLS - width, 2) if f.single_o else TMEM_COLS // 2 - width
     f.BN = min(256, align_down(budget * f.m_pack, a.t.K))
+    f.bn_of_columns = f.BN
     if a.bn_cap > 0:
         f.BN = min(f.BN, align_down(a.bn_cap, a.t.K))
+    f.bn_capped = f.BN
     if a.page_size != 0 and mod(a.page_size, f.BN) != 0 and mod(f.BN, a.page_size) != 0:
         f.BN = 1 << (f.BN.bit_length() - 1) if f.BN > 0 else 0
     dense = not a.is_mla and 0 < a.page_size < f.BN
@@ -82,6 +84,7 @@ def _tensor_memory(a, f):
 
 def _shared_memory(a, f):
     wanted = a.num_qk_stages or math.gcd(div(f.padded_qk_depth, f.granularity), div(f.padded_qk_depth, a.t.K))
+    f.wanted_stages = wanted
     f.provisional_stages = 1 if a.is_mla else wanted
     f.num_pv_stages = 2
     rope = f.padded_qk_depth - f.padded_nope_depth
@@ -92,6 +95,7 @@ def _shared_memory(a, f):
         TMEM_SLOT_BYTES + BARRIER_BYTES * f.misc_barriers + a.BM * q_row + a.BM * a.t.ss + CORRECTION_BYTES
     )
     f.q_row_bytes = q_row
+    f.fixed_bytes = fixed
     width = max(f.padded_nope_depth, f.padded_ov_depth)
     (_packed_ring if f.use_ws else _ring)(a, f, fixed, width, rope, wanted)
     f.BK0 = div(f.padded_qk_depth, f.num_qk_stages)
@@ -102,7 +106,7 @@ def _packed_ring(a, f, fixed, width, rope, wanted):
     f.num_kv_stages = div(SMEM_BYTES - fixed, slot)
     f.use_shared_kv, f.num_qk_stages = True, f.provisional_stages
     f.smem_used = fixed + f.num_kv_stages * slot
-    f.kv_slots = f.num_kv_stages
+    f.kv_slots, f.slot_bytes, f.k_extra_bytes = f.num_kv_stages, slot, 0
 
 
 def _ring(a, f, fixed, width, rope, wanted):
@@ -116,7 +120,7 @@ def _ring(a, f, fixed, width, rope, wanted):
         slots -= 1
     if used(slots) > remaining:
         slots -= 1
-    f.kv_slots = slots
+    f.kv_slots, f.slot_bytes, f.k_extra_bytes = slots, kv, k_extra
     f.smem_used = fixed + used(slots)
     if mod(slots, 2) and not f.single_o:
         f.use_shared_kv, f.num_kv_stages, f.num_qk_stages = True, slots, 1

@@ -404,7 +404,7 @@ class FA4Config:
     # -- verdicts -----------------------------------------------------------------
     def supported(self) -> bool:
         """Return whether a kernel with this layout exists."""
-        return not self.why_unsupported()
+        return _rules.holds_all(self)
 
     def why_unsupported(self) -> tuple[str, ...]:
         """Return every rule that fails, with the numbers and the nearest legal value."""
