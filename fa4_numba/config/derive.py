@@ -11,10 +11,10 @@ from .types import DTYPE_BYTES, SWIZZLE_BYTES, align_down, align_up, div, mod
 
 SMEM_BYTES = SM_100A.smem_bytes_per_block
 TMEM_COLS = SM_100A.tmem_cols
-BARRIER_BYTES = 8
+BARRIER_BYTES = 8  # an mbarrier; source: PTX ISA, "mbarrier"
 TMEM_SLOT_BYTES = 4  # tcgen05.alloc writes a 32-bit address
 CORRECTION_BYTES = 1024  # one f32 per row of a 256-row tile, whatever BM is
-FIXED_BARRIERS = 12
+FIXED_BARRIERS = 12  # six events of softmax, correction and MMA, for each of two softmax groups
 STAGE_BARRIER_BYTES = 2 * BARRIER_BYTES  # full and empty
 
 
