@@ -1,5 +1,7 @@
 """``ptx``, ``sass``, ``emulate``: look at the kernel and run it."""
 
+from dataclasses import replace
+
 import numpy as np
 
 from ..api import Problem, choose_config
@@ -54,19 +56,8 @@ def run(arguments) -> int:
     if arguments.inputs:
         q, k, v = (_load(path, arguments.dtype) for path in arguments.inputs)
     else:
-        base = _problem(arguments)
-        q, k, v = random_inputs(
-            Problem(
-                arguments.batch,
-                base.num_q_heads,
-                base.num_kv_heads,
-                arguments.seq_q,
-                arguments.seq_k,
-                base.qk_dim,
-                base.v_dim,
-                base.dtype,
-            )
-        )
+        sizes = {"batch": arguments.batch, "seq_q": arguments.seq_q, "seq_k": arguments.seq_k}
+        q, k, v = random_inputs(replace(_problem(arguments), **sizes))
     options = {
         "backend": "emulator",
         "schedule": arguments.schedule,

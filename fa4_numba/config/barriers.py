@@ -6,8 +6,7 @@ but has no use is ``reserved`` or ``unused`` and has no arrivals.
 
 from .derive import BARRIER_BYTES
 from .region import Layout
-
-WARPGROUP = 128  # threads
+from .registers import WARPGROUP
 
 
 def add_barriers(cfg, layout: Layout) -> None:

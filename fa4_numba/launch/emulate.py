@@ -6,7 +6,7 @@ import numpy as np
 
 from ..emulator import GlobalMemory, Machine
 from ..toolchain import CompiledKernel
-from .host_arrays import covering_bytes, empty_tma_ready, tma_ready
+from .host_arrays import covering_bytes, tma_ready, zeros_tma_ready
 from .plan import Operand, plan_forward
 
 
@@ -65,7 +65,7 @@ def prepare(kernel: CompiledKernel, q, k, v, *, scale: float, schedule: str = "e
     cfg = kernel.config
     q, k, v = (tma_ready(array) for array in (q, k, v))
     batch, seq_q, heads, _ = q.shape
-    o = empty_tma_ready((batch, seq_q, heads, v.shape[3]), q.dtype)
+    o = zeros_tma_ready((batch, seq_q, heads, v.shape[3]), q.dtype)
     lse = np.full((batch, heads, seq_q), np.nan, np.float32)
     memory = GlobalMemory()
     operands = [bind_operand(memory, array, name) for array, name in ((q, "q"), (k, "k"), (v, "v"))]

@@ -4,15 +4,13 @@ import numpy as np
 
 from ..toolchain import CompiledKernel
 from .driver import DeviceArray, launch, load_function
-from .host_arrays import TMA_ALIGNMENT_BYTES
+from .host_arrays import padded_row
 from .plan import Operand, plan_forward
 
 
 def _upload(array: np.ndarray) -> tuple[Operand, DeviceArray, np.ndarray]:
     """Return the operand, its device memory, and the contiguous host array whose rows are padded to 16 bytes."""
-    padded = (
-        -(-array.shape[-1] * array.itemsize // TMA_ALIGNMENT_BYTES) * TMA_ALIGNMENT_BYTES // array.itemsize
-    )
+    padded = padded_row(array.shape[-1], array.itemsize)
     rows = np.zeros((*array.shape[:-1], padded), array.dtype)
     rows[..., : array.shape[-1]] = array
     device = DeviceArray(rows)

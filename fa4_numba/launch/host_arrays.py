@@ -19,15 +19,20 @@ def tma_ready(array: np.ndarray) -> np.ndarray:
     contiguous = array.shape[-1] == 1 or array.strides[-1] == array.itemsize
     if strides_fit and contiguous and array.ctypes.data % TMA_ALIGNMENT_BYTES == 0:
         return array
-    copy = empty_tma_ready(array.shape, array.dtype)
+    copy = zeros_tma_ready(array.shape, array.dtype)
     copy[...] = array
     return copy
 
 
-def empty_tma_ready(shape: tuple[int, ...], dtype) -> np.ndarray:
-    """Return an uninitialised array of ``shape`` whose rows start at multiples of 16 bytes."""
+def padded_row(elems: int, itemsize: int) -> int:
+    """Return ``elems`` rounded up to a row of whole 16-byte pieces."""
+    return -(-elems * itemsize // TMA_ALIGNMENT_BYTES) * TMA_ALIGNMENT_BYTES // itemsize
+
+
+def zeros_tma_ready(shape: tuple[int, ...], dtype) -> np.ndarray:
+    """Return a zeroed array of ``shape`` whose rows start at multiples of 16 bytes."""
     dtype = np.dtype(dtype)
-    row_elems = -(-shape[-1] * dtype.itemsize // TMA_ALIGNMENT_BYTES) * TMA_ALIGNMENT_BYTES // dtype.itemsize
+    row_elems = padded_row(shape[-1], dtype.itemsize)
     count = int(np.prod(shape[:-1], dtype=np.int64)) * row_elems
     buffer = np.zeros(count * dtype.itemsize + TMA_ALIGNMENT_BYTES, np.uint8)
     start = -buffer.ctypes.data % TMA_ALIGNMENT_BYTES

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from ..config import FA4Config
 from ..errors import UnsupportedError
-from ..kernels.sm100.support import Q_TILE_ROWS
+from ..kernels.sm100.support import Q_TILE_ROWS, chunk_elems, heads_per_tile
 from ..layout import Swizzle, TensorMapSpec
 
 L2_BYTES = (
@@ -58,12 +58,12 @@ def q_map(cfg: FA4Config, q: Operand) -> TensorMapSpec:
     A box is 64 columns of one Q tile: its rows run over the heads of a fused group first, then over tokens.
     """
     batch, tokens, heads, depth = q.shape
-    in_tile = cfg.group if cfg.fuse_gqa else 1
+    in_tile = heads_per_tile(cfg)
     s_batch, s_token, s_head, s_elem = q.strides_bytes
     return _map(
         q,
         [
-            (depth, s_elem, 128 // cfg.qkv_dtype_size),
+            (depth, s_elem, chunk_elems(cfg)),
             (in_tile, s_head, in_tile),
             (tokens, s_token, Q_TILE_ROWS // in_tile),
             (heads // in_tile, s_head * in_tile, 1),
@@ -76,7 +76,7 @@ def kv_map(cfg: FA4Config, kv: Operand) -> TensorMapSpec:
     """Return the map of K or V: (depth, token, head, batch), boxes of 64 columns of one KV tile."""
     batch, tokens, heads, depth = kv.shape
     s_batch, s_token, s_head, s_elem = kv.strides_bytes
-    box = 128 // cfg.qkv_dtype_size
+    box = chunk_elems(cfg)
     return _map(
         kv, [(depth, s_elem, box), (tokens, s_token, cfg.BN), (heads, s_head, 1), (batch, s_batch, 1)]
     )
@@ -84,7 +84,7 @@ def kv_map(cfg: FA4Config, kv: Operand) -> TensorMapSpec:
 
 def sequences_per_group(cfg: FA4Config, seq_k: int, depth: int, total: int) -> int:
     """Return how many (batch, tile head) pairs run together: a power of two whose K and V fit in ``L2_BYTES``."""
-    sharing = 1 if cfg.fuse_gqa else cfg.group  # tile heads that read the same K and V
+    sharing = cfg.group // heads_per_tile(cfg)  # tile heads that read the same K and V
     fitting = max(1, L2_BYTES * sharing // max(1, seq_k * depth * cfg.qkv_dtype_size))
     return max(1, min(total, 1 << (fitting.bit_length() - 1)))
 
@@ -112,7 +112,7 @@ def plan_forward(
     """
     batch, seq_q, heads, depth = q.shape
     seq_k = k.shape[1]
-    in_tile = cfg.group if cfg.fuse_gqa else 1
+    in_tile = heads_per_tile(cfg)
     tile_heads = heads // in_tile
     num_tiles = math.ceil(seq_q * in_tile / cfg.BM)
     sequences = batch * tile_heads

@@ -7,7 +7,6 @@ from .problem import default_scale, from_bhsd, to_bhsd, visible_limit
 
 # log2 units: O is rescaled only when a row's max grew by more than a factor of 2**8
 RESCALE_THRESHOLD = np.float32(8.0)
-FLOOR_MAGIC = np.float32(12582912.0)
 LOWEST = np.float32(-127.0)
 MMA_K = 16
 # |max·scale| beyond which x·scale − max·scale is computed as (x − max)·scale
@@ -57,6 +56,11 @@ def tiled(q, k, v, cfg, *, causal=False, scale=None, layout="bshd", polynomial=(
     return from_bhsd(o, layout), lse
 
 
+def p_split(keys: int) -> int:
+    """Return after how many keys of a tile P is published for the first time: 3/4, in whole stores of 32."""
+    return keys * 3 // 4 // 32 * 32
+
+
 class _Exp2:
     """exp2 of a score tile: some columns by polynomial, as on the FMA units."""
 
@@ -101,7 +105,7 @@ def _exponent(s, m, scale_log2):
 def _one_head(q, k, v, limit, scale_log2, keys, exp2, dtype):
     """All rows of one head. ``q (Sq, D)``, ``k (Sk, D)``, ``v (Sk, Dv)`` as float32."""
     rows, seq_k = len(q), len(k)
-    split = keys * 3 // 4 // 32 * 32
+    split = p_split(keys)
     m = np.full(rows, -np.inf, F32)
     total = np.zeros(rows, F32)
     o = np.zeros((rows, v.shape[1]), F32)

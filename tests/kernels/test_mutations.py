@@ -9,7 +9,7 @@ from fa4_numba.api import Problem, choose_config
 from fa4_numba.emulator import GlobalMemory, Machine
 from fa4_numba.errors import Deadlock, EmulatorError
 from fa4_numba.launch.emulate import barrier_names, bind_operand
-from fa4_numba.launch.host_arrays import empty_tma_ready
+from fa4_numba.launch.host_arrays import zeros_tma_ready
 from fa4_numba.launch.plan import plan_forward
 from fa4_numba.reference import exact
 from fa4_numba.toolchain import compile_kernel
@@ -24,7 +24,7 @@ def kernel():
 
 def run_ptx(ptx, kernel, q, k, v, schedule):
     memory = GlobalMemory()
-    o = empty_tma_ready(q.shape, q.dtype)
+    o = zeros_tma_ready(q.shape, q.dtype)
     lse = np.zeros((1, 1, q.shape[1]), np.float32)
     operands = [
         bind_operand(memory, a, n, writable=n == "o") for a, n in ((q, "q"), (k, "k"), (v, "v"), (o, "o"))

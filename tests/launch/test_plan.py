@@ -5,7 +5,7 @@ import pytest
 
 from fa4_numba.config import FA4Config
 from fa4_numba.errors import UnsupportedError
-from fa4_numba.launch.host_arrays import covering_bytes, empty_tma_ready, tma_ready
+from fa4_numba.launch.host_arrays import covering_bytes, tma_ready, zeros_tma_ready
 from fa4_numba.launch.plan import Operand, plan_forward, sequences_per_group
 
 CFG = FA4Config(num_q_heads=8, group=4, qk_depth=128, ov_depth=128)
@@ -59,4 +59,4 @@ def test_only_what_tma_cannot_read_is_copied():
         flat.ctypes.data == view.ctypes.data
         and flat.size == view[-1, -1, -1, -1:].ctypes.data + 2 - flat.ctypes.data
     )
-    assert empty_tma_ready((1, 2, 3, 5), np.float16).shape == (1, 2, 3, 5)
+    assert zeros_tma_ready((1, 2, 3, 5), np.float16).shape == (1, 2, 3, 5)

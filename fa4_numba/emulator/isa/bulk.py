@@ -40,22 +40,32 @@ def tensor_copy(warp, ins):
     return _load(warp, ins, rank) if loads else _store(warp, ins, rank)
 
 
+def _copy_operands(warp, ins, rank: int, smem_operand, tensor):
+    """Return a function that reads a copy's operands: (place, tensor map, shared address, coordinates), checked."""
+    smem, map_address = first_address(warp, smem_operand), first_address(warp, tensor)
+    coordinates = [warp.scalar(c, np.int32) for c in tensor.coordinates.items]
+
+    def read():
+        what = warp.where(ins)
+        spec, at = _tensor_map(warp, map_address(), what), smem()
+        _check(warp.cta, spec, rank, at, what)
+        return what, spec, at, tuple(c() for c in coordinates)
+
+    return read
+
+
 def _load(warp, ins, rank: int):
     destination, tensor, bar = ins.args[0], ins.args[1], ins.args[2]
-    smem, map_address, bar_address = (first_address(warp, a) for a in (destination, tensor, bar))
-    coordinates = [warp.scalar(c, np.int32) for c in tensor.coordinates.items]
+    read, bar_address = _copy_operands(warp, ins, rank, destination, tensor), first_address(warp, bar)
     cta = warp.cta
 
     def run():
-        what = warp.where(ins)
-        spec = _tensor_map(warp, map_address(), what)
-        at, start = smem(), tuple(c() for c in coordinates)
-        _check(cta, spec, rank, at, what)
+        what, spec, at, start = read()
         barrier = cta.mbarrier(bar_address(), what)
 
         def land():
             copy_in(cta, spec, at, start, what)
-            barrier.land(spec.box_bytes, f"TMA load of {what}")
+            barrier.land(spec.box_bytes, warp.where(ins, "TMA load of "))
             cta.machine.event("TMA", f"load {barrier.name}")
 
         cta.issue(("tma", id(land)), land, f"TMA load to {barrier.name}")
@@ -108,15 +118,11 @@ def copy_out(cta, spec: TensorMapSpec, smem: int, coordinates, what: str) -> Non
 
 def _store(warp, ins, rank: int):
     tensor, source = ins.args[0], ins.args[1]
-    map_address, smem = first_address(warp, tensor), first_address(warp, source)
-    coordinates = [warp.scalar(c, np.int32) for c in tensor.coordinates.items]
+    read = _copy_operands(warp, ins, rank, source, tensor)
     cta = warp.cta
 
     def run():
-        what = warp.where(ins)
-        spec = _tensor_map(warp, map_address(), what)
-        at, start = smem(), tuple(c() for c in coordinates)
-        _check(cta, spec, rank, at, what)
+        what, spec, at, start = read()
         group = current_group(warp)
         group["open"] += 1
 

@@ -2,9 +2,10 @@
 
 import numpy as np
 
+from ..ptx.module import Sink
 from . import floating
 from .flushing import keeping_subnormals
-from .registry import Alu, alu
+from .registry import Alu, alu, pair_items
 from .types import dtype_of, unsigned
 
 
@@ -216,8 +217,6 @@ def _comparison(ins, dtype):
 @alu("setp")
 def set_predicate(ins) -> Alu:
     """p|q = a compared with b, combined with c by ``.and .or .xor`` if there is a c; q is the opposite."""
-    from .registry import pair_items
-
     dtype = dtype_of(ins)
     compare = _comparison(ins, dtype)
     if dtype.kind == "f":
@@ -237,8 +236,6 @@ def set_predicate(ins) -> Alu:
         function = lambda a, b, c: (combine(compare(a, b), c), combine(~compare(a, b), c))
     else:
         function = lambda a, b: (compare(a, b), ~compare(a, b))
-    from ..ptx.module import Sink
-
     if isinstance(q, Sink):
         one = compare if len(sources) == 2 else (lambda a, b, c: function(a, b, c)[0])
         return Alu([(p, np.bool_)], sources, one)

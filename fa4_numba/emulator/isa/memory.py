@@ -55,9 +55,7 @@ def load(warp, ins):
 
     def run():
         lanes = where()[warp.mask]
-        data, offsets = _resolve(
-            warp, space, lanes, size, warp.where(ins) if warp.cta.machine.verbose else ins.text, False
-        )
+        data, offsets = _resolve(warp, space, lanes, size, warp.where(ins), False)
         raw = data[offsets[:, None] + np.arange(size)].reshape(-1, len(items), dtype.itemsize)
         for i, row in targets:
             values = np.ascontiguousarray(raw[:, i]).view(dtype)[:, 0]
@@ -85,7 +83,7 @@ def store(warp, ins):
 
     def run():
         lanes = where()[warp.mask]
-        data, offsets = _resolve(warp, space, lanes, size, ins.text, True)
+        data, offsets = _resolve(warp, space, lanes, size, warp.where(ins), True)
         raw = np.stack([s[warp.mask] for s in sources], 1).view(np.uint8)
         data[offsets[:, None] + np.arange(size)] = raw
 

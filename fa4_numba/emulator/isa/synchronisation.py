@@ -8,6 +8,7 @@ from ..machine.warp import LANES
 from ..ptx.module import Imm
 from .memory import addresses
 from .registry import effect, pair_items
+from .types import dtype_of
 
 
 def first_address(warp, operand):
@@ -235,8 +236,6 @@ def shuffle(warp, ins):
 @effect("redux")
 def redux(warp, ins):
     """d = add, min, max, and, or, xor of all active lanes' a."""
-    from .types import dtype_of
-
     mode, dtype = ins.parts[2], dtype_of(ins)
     target, source = warp.destination(ins.args[0], dtype), warp.source(ins.args[1], dtype)
     functions = {

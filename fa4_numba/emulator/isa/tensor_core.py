@@ -255,6 +255,10 @@ def commit(warp, ins):
     def run():
         what = warp.where(ins)
         barrier = cta.mbarrier(address(), what)
-        cta.issue(UNIT, lambda: barrier.arrive(1, f"tcgen05.commit of {what}"), f"commit to {barrier.name}")
+        cta.issue(
+            UNIT,
+            lambda: barrier.arrive(1, warp.where(ins, "tcgen05.commit of ")),
+            f"commit to {barrier.name}",
+        )
 
     return run

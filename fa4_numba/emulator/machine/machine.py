@@ -110,7 +110,6 @@ class Machine:
     shared_names: dict = field(default_factory=dict)
     max_steps: int = _DEFAULT_MAX_STEPS
     progress: Callable | None = None
-    verbose: bool = True
 
     def __post_init__(self):
         self.module = parse(self.program) if not isinstance(self.program, Module) else self.program

@@ -12,6 +12,24 @@ LANES = 32
 WORD = {1: np.bool_, 16: np.uint16, 32: np.uint32, 64: np.uint64, 128: np.uint64}
 
 
+class Place:
+    """A place in the program, as messages name it. Cheap to make: nearly all are never shown."""
+
+    __slots__ = ("ins", "prefix", "warp")
+
+    def __init__(self, warp, ins, prefix: str):
+        self.warp, self.ins, self.prefix = warp, ins, prefix
+
+    def __str__(self):
+        warp, ins = self.warp, self.ins
+        text = f"{self.prefix}CTA {warp.cta.index} warp {warp.index} ({warp.role})"
+        if ins is not None:
+            text += f", PTX line {ins.line}: {ins.text[:120]}"
+            if ins.python_line:
+                text += f" [{ins.python_line}]"
+        return text
+
+
 class Warp:
     """One warp of a CTA. Registers are arrays (register, lane); instructions are bound to their rows once."""
 
@@ -41,15 +59,9 @@ class Warp:
         self.current = None
 
     # -- who am I ---------------------------------------------------------------------
-    def where(self, ins=None) -> str:
-        """Return CTA, warp, role and the PTX line, for messages."""
-        ins = ins or self.current
-        text = f"CTA {self.cta.index} warp {self.index} ({self.role})"
-        if ins is not None:
-            text += f", PTX line {ins.line}: {ins.text[:120]}"
-            if ins.python_line:
-                text += f" [{ins.python_line}]"
-        return text
+    def where(self, ins=None, prefix: str = "") -> "Place":
+        """Return CTA, warp, role and the PTX line, for messages: text is made only where it is shown."""
+        return Place(self, ins or self.current, prefix)
 
     # -- lanes --------------------------------------------------------------------------
     def set_mask(self, mask: np.ndarray) -> None:

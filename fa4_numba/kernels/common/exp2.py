@@ -4,13 +4,15 @@ A Blackwell SM has 16 exponentials per cycle beside 8192 multiply-adds of the te
 bottleneck of attention. Part of them is computed as ``2**floor(x) * p(x - floor(x))`` on the FMA pipes.
 """
 
+from ...reference.tiled import LOWEST as _LOWEST
+
 # 2**23 + 2**22: adding it (rounding down) leaves floor(x) in the low mantissa bits.
 FLOOR_MAGIC = 12582912.0
 # Minimax approximation of 2**f on [0, 1) with p(0) = 1, constant term first (our own linear program); relative error
 # 2.9e-6. Peers take a cubic (8.8e-5), enough for a bf16 P, but the row sum and so the LSE would miss 1e-5.
 POLYNOMIAL = (1.0, 0.6930451393127441, 0.24127855896949768, 0.0522453747689724, 0.013425154611468315)
 # Below this the result is zero or subnormal anyway; keeps the exponent arithmetic in range.
-LOWEST = -127.0
+LOWEST = float(_LOWEST)
 
 
 def emulated_pairs(columns: int, eighths: int = 1) -> tuple[int, ...]:

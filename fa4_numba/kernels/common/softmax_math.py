@@ -8,6 +8,7 @@ from .device import F32, I32, U32, types
 from .exp2 import FLOOR_MAGIC, LOWEST, POLYNOMIAL
 
 NEG_INF = float("-inf")
+ROUND_PAIR = {"bfloat16": "to_bf16x2", "float16": "to_f16x2"}  # instruction that packs two f32
 
 
 def make_mask(columns: int):
@@ -94,7 +95,7 @@ def make_exp2_store(columns: int, emulated: frozenset[int], dtype: str, split: i
     @unrolled(F32, tile, F32, F32, F32, U32, U32, U32)
     def exp2_store(e, x, scale, offset, row_sum, p_tmem, p_ready, p_last):
         scale2, offset2 = e.pack(scale, scale), e.pack(offset, offset)
-        round_pair = e.to_bf16x2 if dtype == "bfloat16" else e.to_f16x2
+        round_pair = getattr(e, ROUND_PAIR[dtype])
         pairs, cells = [], []
         for k in range(columns // 2):
             y = e.fma_x2(e.pack(x[2 * k], x[2 * k + 1]), scale2, offset2)

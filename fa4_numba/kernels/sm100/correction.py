@@ -2,7 +2,9 @@
 
 from ...ptx.numba_adapter import intrinsic_for, marker, unrolled
 from ..common.device import F32, I32, U32, device_inline, types
-from .geometry import CHUNK_BYTES, Geometry
+from ..common.softmax_math import ROUND_PAIR
+from .geometry import Geometry
+from .support import CHUNK_BYTES
 
 STEP = 16  # O columns per step: the role has few registers
 O_STAGED_BARRIER = 1  # named barriers 1 and 2: O tile s is in SMEM (128 correction + 32 store threads)
@@ -32,7 +34,7 @@ def make_stage_output(g: Geometry):
 
     A row of a chunk is 128 bytes; its 16-byte pieces are permuted by the row's low three bits (swizzle 128B).
     """
-    round_name = {"bfloat16": "to_bf16x2", "float16": "to_f16x2"}[str(g.cfg.qkv_dtype)]
+    round_name = ROUND_PAIR[g.cfg.qkv_dtype]
 
     @unrolled(types.void, U32, F32, U32, U32)
     def stage_output(e, o, factor, destination, row):

@@ -77,7 +77,7 @@ def build_kernel(cfg: FA4Config, *, causal: bool):
     )
     tmem_slot = U32(g.smem("tmem_slot"))
     heads_per_tile, tokens_per_tile = I32(g.heads_per_tile), I32(g.tokens_per_q_tile)
-    heads_per_kv = I32(1 if cfg.fuse_gqa else cfg.group)  # tile heads that share a kv head
+    heads_per_kv = I32(cfg.group // g.heads_per_tile)  # tile heads that share a kv head
     keys = I32(cfg.BN)
 
     def fa4_forward(

@@ -4,9 +4,9 @@ from dataclasses import dataclass
 
 from ...config import FA4Config, register_budget
 from ...layout import InstrDesc, Major, SmemDesc, Swizzle
-from .support import Q_TILE_ROWS, check_supported
+from ...reference.tiled import p_split
+from .support import CHUNK_BYTES, Q_TILE_ROWS, check_supported, chunk_elems, heads_per_tile
 
-CHUNK_BYTES = 128  # one swizzle-128B row: the width of a TMA box and of an operand chunk
 # Warps 0-3 and 4-7: softmax of Q tile 0 and 1; 8-11: correction; then one warp each; 15 is idle.
 FIRST_CORRECTION_WARP, MMA_WARP, LOAD_WARP, STORE_WARP = 8, 12, 13, 14
 NUM_THREADS = 512
@@ -26,7 +26,7 @@ class Geometry:
     @property
     def heads_per_tile(self) -> int:
         """Query heads interleaved in a tile's rows: the group if fused, else 1."""
-        return self.cfg.group if self.cfg.fuse_gqa else 1
+        return heads_per_tile(self.cfg)
 
     @property
     def tokens_per_q_tile(self) -> int:
@@ -43,7 +43,7 @@ class Geometry:
 
     @property
     def chunk_elems(self) -> int:
-        return CHUNK_BYTES // self.cfg.qkv_dtype_size
+        return chunk_elems(self.cfg)
 
     @property
     def chunks_per_qk_stage(self) -> int:
@@ -65,7 +65,7 @@ class Geometry:
     @property
     def p_split(self) -> int:
         """Keys after which P is published for the first time."""
-        return self.cfg.BN * 3 // 4 // 32 * 32
+        return p_split(self.cfg.BN)
 
     # -- shared memory and barriers -------------------------------------------
     def smem(self, name: str) -> int:
@@ -91,16 +91,15 @@ class Geometry:
 
     @property
     def qk_instr_desc(self) -> int:
-        dtype = self.cfg.qkv_dtype
-        short = {"bfloat16": "bf16", "float16": "f16"}[str(dtype)]
-        return InstrDesc("f16", m=self.cfg.MMA_M, n=self.cfg.BN, a_type=short, b_type=short).pack()
+        return self._instr_desc(self.cfg.BN, Major.K)
 
     @property
     def pv_instr_desc(self) -> int:
-        short = {"bfloat16": "bf16", "float16": "f16"}[str(self.cfg.qkv_dtype)]
-        return InstrDesc(
-            "f16", m=self.cfg.MMA_M, n=self.cfg.padded_ov_depth, a_type=short, b_type=short, b_major=Major.MN
-        ).pack()
+        return self._instr_desc(self.cfg.padded_ov_depth, Major.MN)
+
+    def _instr_desc(self, n: int, b_major: Major) -> int:
+        kind = {"bfloat16": "bf16", "float16": "f16"}[self.cfg.qkv_dtype]
+        return InstrDesc("f16", m=self.cfg.MMA_M, n=n, a_type=kind, b_type=kind, b_major=b_major).pack()
 
     # -- registers --------------------------------------------------------------
     @property

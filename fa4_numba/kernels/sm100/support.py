@@ -4,6 +4,17 @@ from ...config import FA4Config
 from ...errors import UnsupportedError
 
 Q_TILE_ROWS = 128  # rows of one MMA; a CTA owns two such tiles
+CHUNK_BYTES = 128  # one swizzle-128B row: the width of a TMA box and of an operand chunk
+
+
+def heads_per_tile(cfg: FA4Config) -> int:
+    """Return how many query heads are interleaved in a tile's rows: the group if fused, else 1."""
+    return cfg.group if cfg.fuse_gqa else 1
+
+
+def chunk_elems(cfg: FA4Config) -> int:
+    """Return the elements of one chunk row."""
+    return CHUNK_BYTES // cfg.qkv_dtype_size
 
 
 def unsupported_reasons(cfg: FA4Config) -> list[str]:
