@@ -4,7 +4,7 @@ import numpy as np
 
 from ...errors import Hazard
 from ..machine.waiting import NamedWait, PhaseWait, RegisterWait
-from ..machine.warp import LANES
+from ..machine.state import LANES
 from ..ptx.module import Imm
 from .memory import addresses
 from .registry import effect, pair_items
