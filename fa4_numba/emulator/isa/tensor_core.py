@@ -47,6 +47,7 @@ def alloc(warp, ins):
                 f"{warp.where(ins)}: {n} columns wanted, {512 - len(used)} free: the hardware would wait for ever"
             )
         cta.allocated[start] = n
+        cta.allocation_changed()
         at = cta.check_shared(address(), 4, warp.where(ins))
         cta.shared[at : at + 4] = np.frombuffer(np.uint32(start).tobytes(), np.uint8)
 
@@ -68,6 +69,7 @@ def dealloc(warp, ins):
         if UNIT in warp.cta.queues:
             raise Hazard(f"{warp.where(ins)}: tensor memory is freed while matrix multiplies are in flight")
         del warp.cta.allocated[col]
+        warp.cta.allocation_changed()
 
     return run
 

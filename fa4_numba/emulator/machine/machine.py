@@ -16,7 +16,6 @@ from ..ptx import Module, build_blocks, parse
 from ..ptx.parser import DYNAMIC_SHARED_START
 from .cta import CTA
 from .memory import PARAM_WINDOW, GlobalMemory
-from .interpreter import Interpreter
 from .program import flatten, specials_of
 from .schedule import schedule_of
 from .state import StateLayout
@@ -88,6 +87,8 @@ class Machine:
         Names of mbarriers by byte offset in dynamic shared memory, for messages.
     max_steps : int
         Warp-instructions after which the run is given up.
+    engine : str
+        "compiled" (needs llvmlite), "interpreter", or "auto": compiled where llvmlite is installed.
     progress : callable
         Called as ``progress(ctas_done, ctas)`` after each CTA.
 
@@ -112,6 +113,7 @@ class Machine:
     shared_names: dict = field(default_factory=dict)
     max_steps: int = _DEFAULT_MAX_STEPS
     progress: Callable | None = None
+    engine: str = "auto"
 
     def __post_init__(self):
         self.module = parse(self.program) if not isinstance(self.program, Module) else self.program
@@ -135,8 +137,7 @@ class Machine:
         count = -(-self.threads // LANES)
         layout = StateLayout(self.entry.register_counts, specials_of(self.pieces))
         self.cta.warps = [Warp(self.cta, i, self.entry, self.pieces, layout) for i in range(count)]
-        for warp in self.cta.warps:
-            warp.engine = Interpreter(warp, self.pieces)
+        self._choose_engine(layout)
         self._started = False
 
     # -- loading --------------------------------------------------------------------
@@ -197,6 +198,26 @@ class Machine:
             return DYNAMIC_SHARED_START + self.module.shared[symbol]
         raise LaunchError(f"variable {symbol!r} has no address")
 
+    def _choose_engine(self, layout: StateLayout) -> None:
+        """Let the warps run compiled code, where it is wanted and can be had."""
+        if self.engine not in ("auto", "compiled", "interpreter"):
+            raise LaunchError(f"engine = {self.engine!r}: take 'auto', 'compiled' or 'interpreter'")
+        if self.engine == "interpreter":
+            return
+        try:
+            from ..compiled.engine import CompiledEngine, CompiledProgram
+        except ImportError as error:
+            if self.engine == "compiled":
+                raise LaunchError(
+                    f"engine = 'compiled' needs llvmlite: pip install llvmlite ({error})"
+                ) from error
+            return
+        self.program_code = CompiledProgram(
+            self.pieces, layout, self.address_of, self.module.text + self.entry.name
+        )
+        for warp in self.cta.warps:
+            warp.engine = CompiledEngine(warp, self.program_code)
+
     # -- running ----------------------------------------------------------------------
     def _start(self, number: int) -> None:
         x, y, _ = self.grid
@@ -209,6 +230,9 @@ class Machine:
         """Set up the first CTA (once), so that its memory can be written before anything runs."""
         if not self._started:
             self._initial_memory = self.memory.snapshot()
+            self.global_table = self.memory.table()
+            for warp in self.cta.warps:
+                warp.connect()
             self._start(0)
             self._started, self.steps = True, 0
 
