@@ -47,6 +47,12 @@ class AccessCompiler:
         ins = piece.instruction
         if piece.kind != "effect" or ins.op == "//fa4":
             return None
+        try:
+            return self._function_of(ins)
+        except (ValueError, IndexError, AttributeError):
+            return None  # not understood: the machine says so when it gets there
+
+    def _function_of(self, ins) -> str | None:
         if ins.parts[0] in ("ld", "st"):
             return self._access(ins)
         if ins.op.startswith(("tcgen05.ld.sync.aligned.32x32b.x", "tcgen05.st.sync.aligned.32x32b.x")):
