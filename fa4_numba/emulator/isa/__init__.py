@@ -1,6 +1,6 @@
 """What each instruction does, written once. Importing this package fills the registry."""
 
-from . import bulk, conversion, floating, integer, memory, synchronisation, tensor_core
+from . import bulk, cluster, conversion, floating, integer, memory, synchronisation, tensor_core
 from .registry import ALU, EFFECT, bind_block, check
 
 __all__ = [
@@ -9,6 +9,7 @@ __all__ = [
     "bind_block",
     "bulk",
     "check",
+    "cluster",
     "conversion",
     "floating",
     "integer",

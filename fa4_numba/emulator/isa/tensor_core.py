@@ -48,7 +48,8 @@ def alloc(warp, ins):
                 f"{warp.where(ins)}: {n} columns wanted, {512 - len(used)} free: the hardware would wait for ever"
             )
         cta.allocated[start] = n
-        at = cta.check_shared(address(), 4, warp.where(ins))
+        at = cta.own(address(), warp.where(ins))
+        cta.touch_shared(at, 4, warp.where(ins), write=True)
         cta.shared[at : at + 4] = np.frombuffer(np.uint32(start).tobytes(), np.uint8)
 
     return run
@@ -66,7 +67,7 @@ def dealloc(warp, ins):
             raise Hazard(
                 f"{warp.where(ins)}: {columns()} columns at {col} were not allocated so ({warp.cta.allocated})"
             )
-        if UNIT in warp.cta.queues:
+        if warp.cta.busy(UNIT):
             raise Hazard(f"{warp.where(ins)}: tensor memory is freed while matrix multiplies are in flight")
         del warp.cta.allocated[col]
 
@@ -86,7 +87,7 @@ def _columns(ins) -> int:
     return int(next(p[1:] for p in ins.parts if p[0] == "x" and p[1:].isdigit()))
 
 
-def _window(warp, ins, address: int, columns: int) -> np.ndarray:
+def _window(warp, ins, address: int, columns: int, write: bool) -> np.ndarray:
     """Return the 32 lanes × columns that the warp accesses; only its own quarter of the lanes is reachable."""
     lane, col = split_tmem_address(address)
     if lane != warp.index % 4 * LANES:
@@ -97,7 +98,7 @@ def _window(warp, ins, address: int, columns: int) -> np.ndarray:
         raise Hazard(
             f"{warp.where(ins)}: an .aligned instruction is executed by {int(warp.mask.sum())} of 32 lanes"
         )
-    warp.cta.check_tmem(col, columns, warp.where(ins))
+    warp.cta.touch_tmem(slice(lane, lane + LANES), col, columns, warp.where(ins), write=write)
     return warp.cta.tmem[lane : lane + LANES, col : col + columns]
 
 
@@ -109,7 +110,7 @@ def tmem_load(warp, ins):
     registers, offset = warp.registers[32], ins.args[1].offset
 
     def run():
-        registers[rows] = _window(warp, ins, address() + offset, columns).T
+        registers[rows] = _window(warp, ins, address() + offset, columns, False).T
 
     return run
 
@@ -122,7 +123,7 @@ def tmem_store(warp, ins):
     registers, offset = warp.registers[32], ins.args[0].offset
 
     def run():
-        window = _window(warp, ins, address() + offset, columns)
+        window = _window(warp, ins, address() + offset, columns, True)
         if warp.cta.machine.schedule.store_lands_now():
             window[...] = registers[rows].T
         else:
@@ -175,7 +176,7 @@ def shared_operand(cta, value: int, major: Major, rows: int, depth: int, kind: s
         low, desc.leading_bytes, desc.stride_bytes, desc.swizzle, major, rows, depth, dtype.itemsize
     )
     pieces = pieces + (page >> 4)
-    cta.check_shared(int(pieces.min()) << 4, (int(pieces.max() - pieces.min()) + 1) << 4, what)
+    cta.touch_shared(pieces << 4, 16, what)
     data = cta.shared16[pieces].reshape(pieces.shape[0], -1).view(dtype)
     values = to_f32(data)
     return values.T if major is Major.MN else values
@@ -193,7 +194,7 @@ def _tmem_operand(cta, address: int, rows: int, depth: int, kind: str, what: str
     dtype = np.dtype(ELEMENT[kind])
     _, col = split_tmem_address(address)
     cells = depth * dtype.itemsize // 4
-    cta.check_tmem(col, cells, what)
+    cta.touch_tmem(slice(0, rows), col, cells, what)
     return to_f32(np.ascontiguousarray(cta.tmem[:rows, col : col + cells]).view(dtype))
 
 
@@ -232,7 +233,7 @@ def multiply(cta, desc: InstrDesc, d: int, a: int, b: int, from_tmem: bool, add:
         left = shared_operand(cta, a, desc.a_major, desc.m, depth, desc.a_type, what)
     right = shared_operand(cta, b, desc.b_major, desc.n, depth, desc.b_type, what)
     _, col = split_tmem_address(d)
-    cta.check_tmem(col, desc.n, what)
+    cta.touch_tmem(slice(0, desc.m), col, desc.n, what, write=True)
     with np.errstate(invalid="ignore", over="ignore"):
         product = left @ right.T
         target = cta.tmem.view(np.float32)[:, col : col + desc.n]
@@ -241,7 +242,7 @@ def multiply(cta, desc: InstrDesc, d: int, a: int, b: int, from_tmem: bool, add:
         else:
             lanes = [accumulator_lane(64, row) for row in range(64)]
             target[lanes] = product + target[lanes] if add else product
-    cta.machine.event("MMA", "P V" if from_tmem else "Q K")
+    cta.event("MMA", "P V" if from_tmem else "Q K")
 
 
 @effect("tcgen05.commit")

@@ -43,6 +43,22 @@ class NamedWait:
 
 
 @dataclass
+class ClusterWait:
+    """Waits until every thread of the cluster has arrived ``wanted`` times at its barrier."""
+
+    advance = True
+
+    barrier: object
+    wanted: int
+
+    def ready(self) -> bool:
+        return self.barrier.completed() >= self.wanted
+
+    def describe(self) -> str:
+        return f"waits at the cluster barrier for its phase {self.wanted}: not arrived: {self.barrier.missing(self.wanted)}"
+
+
+@dataclass
 class BulkWait:
     """Waits until at most ``allowed`` bulk groups of the warp are incomplete."""
 

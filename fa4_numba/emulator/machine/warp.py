@@ -89,7 +89,7 @@ class Warp:
         if isinstance(operand, Imm):
             return np.full(LANES, constant(operand.value, dtype), dtype)
         if isinstance(operand, Symbol):
-            return np.full(LANES, self.cta.machine.address_of(operand.name), dtype)
+            return np.full(LANES, self.cta.address_of(operand.name), dtype)
         if isinstance(operand, Special):
             return self.special(operand.name).astype(dtype)
         raise EmulatorError(f"{self.where()}: cannot read the operand {operand}")
@@ -121,12 +121,13 @@ class Warp:
             "nwarpid": lambda: len(self.cta.warps),
             "smid": lambda: 0,
             "gridid": lambda: 0,
-            "clusterid": lambda: self.cta.index[i],
-            "nclusterid": lambda: m.grid[i],
-            "cluster_ctaid": lambda: 0,
-            "cluster_nctaid": lambda: 1,
-            "cluster_ctarank": lambda: 0,
-            "cluster_nctarank": lambda: 1,
+            "clusterid": lambda: self.cta.index[i] // m.cluster[i],
+            "nclusterid": lambda: m.clusters[i],
+            "cluster_ctaid": lambda: self.cta.index[i] % m.cluster[i],
+            "cluster_nctaid": lambda: m.cluster[i],
+            "cluster_ctarank": lambda: self.cta.rank,
+            "cluster_nctarank": lambda: self.cta.cluster.size,
+            "is_explicit_cluster": lambda: m.explicit_cluster,
             "dynamic_smem_size": lambda: m.dynamic_smem_bytes,
             "total_smem_size": lambda: m.shared_bytes,
             "clock": lambda: m.executed,
