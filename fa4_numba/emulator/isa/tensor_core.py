@@ -7,8 +7,7 @@ import numpy as np
 
 from ...errors import Hazard, MemoryFault
 from ...layout import InstrDesc, Major, SmemDesc, accumulator_lane, operand_byte_address, split_tmem_address
-from ..machine.warp import LANES
-from .flushing import MODE
+from ..machine.state import LANES
 from .registry import effect, vector_items
 from .synchronisation import first_address
 
@@ -216,7 +215,7 @@ def mma(warp, ins):
         what = warp.where(ins)
         desc = InstrDesc.unpack(kind, instr())
         add, d, a, b = bool(accumulate[warp.any_lane]), d_address(), a_value(), b_value()
-        land = lambda: MODE.exactly(multiply, cta, desc, d, a, b, from_tmem, add, what)
+        land = lambda: multiply(cta, desc, d, a, b, from_tmem, add, what)
         cta.issue(UNIT, land, what)
 
     return run

@@ -7,7 +7,8 @@ import numpy as np
 from ...errors import Hazard, MemoryFault
 from .cta import CTA
 from .memory import RANK_SHIFT, WINDOW_BYTES
-from .warp import LANES, Warp
+from .state import LANES
+from .warp import Warp
 
 
 class Cluster:

@@ -11,13 +11,15 @@ from ...errors import Deadlock, LaunchError, StepLimit
 from ...hw import SM_100A
 from ...layout import TensorMapSpec
 from .. import isa
-from ..isa.flushing import MODE
 from ..isa.tensor_core import land_stores
 from ..ptx import Module, build_blocks, parse
 from ..ptx.parser import DYNAMIC_SHARED_START
 from .cluster import Cluster
+from .interpreter import Interpreter
 from .memory import MAX_CLUSTER_CTAS, PARAM_WINDOW, GlobalMemory
+from .program import flatten, specials_of
 from .schedule import schedule_of
+from .state import StateLayout
 from .warp import Warp
 
 _DEFAULT_MAX_STEPS = 10**10
@@ -124,15 +126,18 @@ class Machine:
         self._schedule_name = self.schedule
         self.schedule = schedule_of(self.schedule)
         isa.check(self.entry.instructions)
-        self.blocks = build_blocks(self.entry)
+        self.pieces = flatten(build_blocks(self.entry))
         self.shared_names = {self.dynamic_start + k: v for k, v in self.shared_names.items()}
-        self.executed = self.lanes_executed = self.ctas_done = 0
+        self._executed = self._lanes_executed = self.ctas_done = 0
         self.tensor_maps: dict[bytes, TensorMapSpec] = {}
         self.timeline: list[Event] = []
         self._hooks: list[_Hook] = []
         self._pack_arguments()
         self.checker = None  # told of every access to shared and tensor memory
-        self.live = Cluster(self, lambda cta, i: Warp(cta, i, self.entry, self.blocks, isa.bind_block))
+        layout = StateLayout(self.entry.register_counts, specials_of(self.pieces))
+        self.live = Cluster(self, lambda cta, i: Warp(cta, i, self.entry, self.pieces, layout))
+        for warp in self.live.warps:
+            warp.engine = Interpreter(warp, self.pieces)
         self._started = False
 
     # -- loading --------------------------------------------------------------------
@@ -250,7 +255,7 @@ class Machine:
         if self._started:
             self.memory.restore(self._initial_memory)
         self.schedule = schedule_of(self._schedule_name)
-        self.executed = self.lanes_executed = self.ctas_done = 0
+        self._executed = self._lanes_executed = self.ctas_done = 0
         self.timeline.clear()
         self._started = False
         self.start()
@@ -269,7 +274,7 @@ class Machine:
         bool
             False when the whole grid has finished.
         """
-        with np.errstate(all="ignore"), MODE.flushing():
+        with np.errstate(all="ignore"):
             return self._step()
 
     def _step(self) -> bool:
@@ -289,16 +294,33 @@ class Machine:
         else:
             warp = choice[1]
             warp.run(choice[2])
+            self._count(warp)
             if warp.done:
                 land_stores(warp)
-        if self.executed > self.max_steps:
+        if self._executed > self.max_steps:
             raise StepLimit(
-                f"{self.executed:,} warp-instructions and not finished (limit {self.max_steps:,}): an endless loop? "
+                f"{self._executed:,} warp-instructions and not finished (limit {self.max_steps:,}): an endless loop? "
                 f"Raise max_steps if the kernel is just long. Last: {self.live.warps[0].where()}"
             )
         for hook in tuple(self._hooks):
             hook.function(self)
         return True
+
+    def _count(self, warp: Warp) -> None:
+        """Collect what a warp has executed."""
+        self._executed += int(warp.state["executed"])
+        self._lanes_executed += int(warp.state["lanes_executed"])
+        warp.state["executed"] = warp.state["lanes_executed"] = 0
+
+    @property
+    def executed(self) -> int:
+        """Warp-instructions executed so far."""
+        return self._executed + sum(int(warp.state["executed"]) for warp in self.live.warps)
+
+    @property
+    def lanes_executed(self) -> int:
+        """Lane-instructions executed so far."""
+        return self._lanes_executed + sum(int(warp.state["lanes_executed"]) for warp in self.live.warps)
 
     @property
     def ctas(self) -> int:
@@ -353,7 +375,7 @@ class Machine:
         collecting = gc.isenabled()
         gc.disable()  # a run makes no cycles, but many objects: collections would only scan them
         try:
-            with np.errstate(all="ignore"), MODE.flushing():
+            with np.errstate(all="ignore"):
                 while self._step():
                     if condition(self):
                         break
