@@ -25,6 +25,7 @@ class CTA:
         self.shared_bytes = machine.shared_bytes
         self.shared = shared
         self.shared16 = self.shared.view(np.uint64).reshape(-1, 2)
+        self.shared128 = self.shared.view(np.complex128)  # 16-byte pieces, never read as numbers
         self.tmem = np.empty((TMEM_LANES, TMEM_COLS), np.uint32)
         self.warps = []
         self.index = (0, 0, 0)
@@ -37,6 +38,8 @@ class CTA:
         self.mbarriers: dict[int, MBarrier] = {}
         self.named = {i: NamedBarrier(i) for i in range(16)}
         self.allocated: dict[int, int] = {}  # first TMEM column → columns
+        self.alloc_relinquished = False
+        self.multiplies = None  # matrix multiplies collected to be done as one
         self.free_registers = 0
 
     # -- asynchronous work --------------------------------------------------------
@@ -93,6 +96,11 @@ class CTA:
         if self.machine.checker is not None:
             self.machine.checker.shared(self, offsets, size, what, write)
 
+    def touch_pieces(self, pieces, first: int, low: int, high: int, what) -> None:
+        """Say that the 16-byte pieces ``first + pieces`` are read; ``low`` to ``high`` are known to bound them."""
+        if (high + 1) << 4 > self.shared_bytes or self.machine.checker is not None:
+            self.touch_shared((pieces + first) << 4, 16, what)
+
     # -- tensor memory ----------------------------------------------------------------
     def touch_tmem(self, lanes, col: int, cols: int, what, *, write: bool = False) -> None:
         """Say that columns [col, col + cols) of ``lanes`` are accessed; fault unless they are allocated."""
@@ -103,6 +111,14 @@ class CTA:
             )
         if self.machine.checker is not None:
             self.machine.checker.tmem(self, lanes, col, cols, what, write)
+
+    def free_tmem(self, columns: int) -> int | None:
+        """Return the first column where ``columns`` more fit, or None."""
+        taken = np.zeros(TMEM_COLS, bool)
+        for first, count in self.allocated.items():
+            taken[first : first + count] = True
+        starts = range(0, TMEM_COLS, columns)
+        return next((s for s in starts if not taken[s : s + columns].any()), None)
 
     # -- mbarriers --------------------------------------------------------------------
     def mbarrier(self, address: int, what) -> MBarrier:
@@ -116,6 +132,14 @@ class CTA:
                 f"{what}: no mbarrier was initialised at shared address {address:#x}{cta.label(offset)}"
             )
         return barrier
+
+    def multicast_barriers(self, address: int, mask: int, what) -> list[MBarrier]:
+        """Return the mbarriers at the address's offset in every CTA whose bit of ``mask`` is set."""
+        _, offset = self.reach(address, what)
+        if mask >> self.cluster.size or not mask:
+            raise Hazard(f"{what}: multicast mask {mask:#x}; the cluster has {self.cluster.size} CTAs")
+        ranks = [rank for rank in range(self.cluster.size) if mask >> rank & 1]
+        return [self.mbarrier(rank << RANK_SHIFT | offset, what) for rank in ranks]
 
     def init_mbarrier(self, offset: int, count: int, what) -> None:
         """Make the 8 bytes at an offset of this CTA's shared memory an mbarrier."""

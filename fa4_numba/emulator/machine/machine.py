@@ -11,7 +11,6 @@ from ...errors import Deadlock, LaunchError, StepLimit
 from ...hw import SM_100A
 from ...layout import TensorMapSpec
 from .. import isa
-from ..isa.tensor_core import land_stores
 from ..ptx import Module, build_blocks, parse
 from ..ptx.parser import DYNAMIC_SHARED_START
 from .cluster import Cluster
@@ -296,7 +295,7 @@ class Machine:
             warp.run(choice[2])
             self._count(warp)
             if warp.done:
-                land_stores(warp)
+                isa.end_of_warp(warp)
         if self._executed > self.max_steps:
             raise StepLimit(
                 f"{self._executed:,} warp-instructions and not finished (limit {self.max_steps:,}): an endless loop? "

@@ -75,6 +75,23 @@ class BulkWait:
 
 
 @dataclass
+class TmemWait:
+    """Waits until enough tensor memory is free for ``tcgen05.alloc``."""
+
+    advance = False
+
+    cta: object
+    columns: int
+
+    def ready(self) -> bool:
+        return self.cta.free_tmem(self.columns) is not None
+
+    def describe(self) -> str:
+        have = ", ".join(f"{first}-{first + n - 1}" for first, n in self.cta.allocated.items())
+        return f"waits for {self.columns} free columns of tensor memory (allocated: {have})"
+
+
+@dataclass
 class RegisterWait:
     """Waits until the CTA's pool holds enough registers for ``setmaxnreg.inc``."""
 
