@@ -153,8 +153,8 @@ def _lane_loop(name: str, before: str, body: str, after: str) -> str:
 
 def _address(form: _Form, loop: str) -> str:
     """Return text that computes lane ``%{loop}_t``'s address as ``%{loop}_a``."""
-    if form.address == 0:
-        return f"  %{loop}_a = add i64 %offset, 0\n"
+    if form.address == 0:  # a variable's own address
+        return f"  %{loop}_a = add i64 %offset, {'%low' if form.space == 'shared' else 0}\n"
     kind = f"i{8 * form.address}"
     widened = (
         f"  %{loop}_w = zext {kind} %{loop}_r to i64\n"
@@ -175,7 +175,8 @@ def _region(form: _Form) -> str:
         return (
             _field("shared")
             + _field("shared_bytes")
-            + "  %low = add i64 0, 0\n  %bytes = add i64 %shared_bytes, 0\n"
+            + _field("shared_low")
+            + "  %low = add i64 %shared_low, 0\n  %bytes = add i64 %shared_bytes, 0\n"
             "  %host = inttoptr i64 %shared to ptr\n  br label %check_entry\n"
         )
     if form.space == "param":
