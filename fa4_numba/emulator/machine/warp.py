@@ -58,7 +58,8 @@ class Warp:
     def connect(self) -> None:
         """Tell compiled code where the memories of the warp's CTA lie."""
         cta, state, machine = self.cta, self.state, self.cta.machine
-        state["cautious"] = machine.schedule.watches
+        state["cautious"] = machine.watches
+        state["barriers"], state["warp"] = cta.barrier_table.ctypes.data, self.index
         state["shared"], state["shared_bytes"] = cta.shared.ctypes.data, cta.shared_bytes
         state["shared_low"] = cta.rank << RANK_SHIFT
         state["tmem"], state["tmem_lane"] = cta.tmem.ctypes.data, self.index % 4 * LANES
