@@ -73,7 +73,8 @@ class Machine:
     grid, block, cluster : tuple of int
         CTAs and threads, (x, y, z). Clusters larger than one CTA are refused.
     args : sequence
-        Kernel arguments in order: ints (addresses too), floats, numpy scalars, :class:`TensorMapSpec`.
+        Kernel arguments in order: ints (addresses too), floats, numpy scalars, :class:`TensorMapSpec`, or the
+        parameter's bytes.
     memory : GlobalMemory
     dynamic_smem_bytes : int
     entry : str
@@ -381,8 +382,8 @@ def _argument(value, name: str, size: int, is_float: bool) -> bytes:
     """Return the bytes of one kernel argument."""
     if isinstance(value, TensorMapSpec):
         data = value.pack()
-    elif isinstance(value, np.generic):
-        data = value.tobytes()
+    elif isinstance(value, bytes | np.generic):
+        data = bytes(value)
     elif is_float or isinstance(value, float):
         data = np.array(value, f"f{size}").tobytes()
     elif isinstance(value, int):
