@@ -16,7 +16,7 @@ _FIELDS = ("kernel", "grid", "block", "cluster", "dynamic_smem_bytes")
 
 
 @lru_cache(maxsize=64)
-def _parsed(ptx: str) -> Module:
+def parsed(ptx: str) -> Module:
     return parse(ptx)
 
 
@@ -37,7 +37,7 @@ class Launch:
     @property
     def module(self) -> Module:
         """The parsed PTX."""
-        return _parsed(self.ptx)
+        return parsed(self.ptx)
 
     def machine(self, **options) -> Machine:
         """Return a machine that is ready to run this launch; ``options`` as :class:`Machine` takes them."""
