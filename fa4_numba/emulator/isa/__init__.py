@@ -1,6 +1,6 @@
 """What each instruction does, written once. Importing this package fills the registry."""
 
-from . import bulk, conversion, floating, integer, memory, synchronisation, tensor_core
+from . import bulk, control, conversion, floating, integer, memory, synchronisation, tensor_core
 from .registry import ALU, EFFECT, check
 
 __all__ = [
@@ -8,6 +8,7 @@ __all__ = [
     "EFFECT",
     "bulk",
     "check",
+    "control",
     "conversion",
     "floating",
     "integer",

@@ -3,7 +3,7 @@
 import numpy as np
 
 from ...errors import MemoryFault
-from ..machine.memory import PARAM_WINDOW, SHARED_WINDOW
+from ..machine.memory import LOCAL_WINDOW, PARAM_WINDOW, SHARED_WINDOW
 from ..machine.state import LANES
 from ..ptx.module import Symbol
 from .registry import effect, vector_items
@@ -39,6 +39,8 @@ def _resolve(warp, space: str, lanes: np.ndarray, size: int, what: str, write: b
     if space.startswith("shared"):
         warp.cta.check_shared(low, high - low, what)
         return warp.cta.shared, lanes
+    if LOCAL_WINDOW <= low < LOCAL_WINDOW + (1 << 32):
+        return warp.local, warp.local_positions(lanes, size, what)
     if space == "param" or PARAM_WINDOW <= low < PARAM_WINDOW + (1 << 16):
         return warp.cta.machine.param_bytes, lanes - PARAM_WINDOW
     data, offset = warp.cta.machine.memory.find(low, high, what, write=write)

@@ -10,6 +10,7 @@ from ...errors import MemoryFault
 GLOBAL_BASE = 0x7F00_0000_0000
 SHARED_WINDOW = 0x7E00_0000_0000  # generic addresses of shared memory
 PARAM_WINDOW = 0x7D00_0000_0000  # generic addresses of kernel parameters
+LOCAL_WINDOW = 0x7C00_0000_0000  # addresses, generic or not, of what each lane has for itself
 _GAP = 1 << 16  # bytes of nothing between two arrays: an overrun never reaches a neighbour
 
 
