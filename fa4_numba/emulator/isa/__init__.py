@@ -9,6 +9,7 @@ from . import (
     memory,
     synchronisation,
     tcgen05_alloc,
+    tcgen05_copy,
     tcgen05_data,
     tcgen05_mma,
 )
@@ -29,6 +30,7 @@ __all__ = [
     "memory",
     "synchronisation",
     "tcgen05_alloc",
+    "tcgen05_copy",
     "tcgen05_data",
     "tcgen05_mma",
 ]
