@@ -8,9 +8,8 @@ from ..ptx.module import Reg, Vector
 from .bits import join, split
 from .registry import Alu, alu, effect
 from .rounding import F64, canonical, flush
-from .types import DTYPE, dtype_of, unsigned
+from .types import BF16, DTYPE, dtype_of, unsigned
 
-BF16 = np.dtype(ml_dtypes.bfloat16)
 _FP8 = {
     "e4m3x2": (np.dtype(ml_dtypes.float8_e4m3fn), 448.0),
     "e5m2x2": (np.dtype(ml_dtypes.float8_e5m2), 57344.0),

@@ -26,7 +26,7 @@ def _float_alu(ins, function, operands: int, exact: bool = False) -> Alu:
         return flush(result) if ftz and not exact else result
 
     sources = [(a, dtype) for a in ins.args[1 : 1 + operands]]
-    flushes = ftz if dtype == F32 else None
+    flushes = ftz if dtype == F32 else False if dtype == F64 else None
     return Alu([(ins.args[0], dtype)], sources, whole, pairs=ins.parts[-1] == "f32x2", flushes=flushes)
 
 

@@ -272,6 +272,7 @@ def set_predicate(ins) -> Alu:
         ),
         None,
     )
+    flushes = ins.has("ftz") if dtype == np.float32 else None
     p, q = pair_items(ins.args[0])
     sources = [(ins.args[1], dtype), (ins.args[2], dtype)]
     if combine is not None and len(ins.args) > 3:
@@ -281,8 +282,8 @@ def set_predicate(ins) -> Alu:
         function = lambda a, b: (compare(a, b), ~compare(a, b))
     if isinstance(q, Sink):
         one = compare if len(sources) == 2 else (lambda a, b, c: function(a, b, c)[0])
-        return Alu([(p, np.bool_)], sources, one)
-    return Alu([(p, np.bool_), (q, np.bool_)], sources, function)
+        return Alu([(p, np.bool_)], sources, one, flushes=flushes)
+    return Alu([(p, np.bool_), (q, np.bool_)], sources, function, flushes=flushes)
 
 
 @alu("selp")

@@ -17,6 +17,16 @@ from ..ptx.module import Instruction, Pair, Sink, Special, Vector
 
 BRANCHES = ("bra", "ret", "exit")
 CLOCKS = ("%clock", "%clock64", "%clock_hi", "%globaltimer")
+SILENT = (
+    "fence.",
+    "membar",
+    "nanosleep",
+    "prefetch",
+    "griddepcontrol",
+    "bar.warp.sync",
+    "tcgen05.fence",
+    "tcgen05.wait::ld",
+)
 ALU: dict[str, Callable] = {}
 EFFECT: dict[str, Callable] = {}
 
@@ -54,6 +64,11 @@ def effect(*names):
         return function
 
     return register
+
+
+def is_silent(ins: Instruction) -> bool:
+    """Whether an effect changes nothing that a program can see: only those who watch the machine care."""
+    return ins.op.startswith(SILENT)
 
 
 def find(ins: Instruction) -> tuple[str, Callable]:

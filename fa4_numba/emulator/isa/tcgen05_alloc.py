@@ -29,6 +29,7 @@ def alloc(warp, ins):
         if start is None:
             return TmemWait(cta, n)
         cta.allocated[start] = n
+        cta.allocation_changed()
         at = cta.own(address(), what)
         cta.touch_shared(at, 4, what, write=True)
         cta.shared[at : at + 4].view(np.uint32)[0] = start
@@ -54,6 +55,7 @@ def dealloc(warp, ins):
                 f"{warp.where(ins)}: tensor memory is freed while matrix multiplies are in flight: wait for their commit"
             )
         del cta.allocated[col]
+        cta.allocation_changed()
 
     return run
 

@@ -27,6 +27,7 @@ class CTA:
         self.shared16 = self.shared.view(np.uint64).reshape(-1, 2)
         self.shared128 = self.shared.view(np.complex128)  # 16-byte pieces, never read as numbers
         self.tmem = np.empty((TMEM_LANES, TMEM_COLS), np.uint32)
+        self.allocated_groups = np.zeros(1, np.uint64)  # a bit per 32 allocated TMEM columns
         self.warps = []
         self.index = (0, 0, 0)
 
@@ -40,6 +41,7 @@ class CTA:
         self.allocated: dict[int, int] = {}  # first TMEM column → columns
         self.alloc_relinquished = False
         self.multiplies = None  # matrix multiplies collected to be done as one
+        self.allocation_changed()
         self.free_registers = 0
 
     # -- asynchronous work --------------------------------------------------------
@@ -53,6 +55,11 @@ class CTA:
     def busy(self, unit) -> bool:
         """Return whether work of this CTA's ``unit`` is in flight."""
         return (self.rank, unit) in self.cluster.queues
+
+    def allocation_changed(self) -> None:
+        """Note the columns of ``allocated`` for compiled code."""
+        bits = sum(((1 << n // 32) - 1) << first // 32 for first, n in self.allocated.items())
+        self.allocated_groups[0] = bits
 
     def event(self, who: str, what: str) -> None:
         """An asynchronous unit did something: an entry of the timeline."""

@@ -6,7 +6,7 @@ from ..isa.registry import Alu
 from ..ptx.module import Sink
 from .program import Piece
 
-EFFECT, DIVERGED, MET, ENDED, TURN_OVER = range(5)  # why an engine came back
+EFFECT, DIVERGED, MET, ENDED, TURN_OVER, INTERPRET = range(6)  # why an engine came back
 
 
 class Interpreter:
@@ -18,7 +18,7 @@ class Interpreter:
 
     def advance(self) -> int:
         """Run from the warp's pc on; return why it stopped (the pc is that of the piece to deal with)."""
-        warp, state, pieces = self.warp, self.warp.state, self.pieces
+        state, pieces = self.warp.state, self.pieces
         pc = int(state["pc"])
         try:
             while True:
@@ -45,6 +45,13 @@ class Interpreter:
                 pc = following
         finally:
             state["pc"] = pc
+
+    def interpret(self) -> None:
+        """Run only the arithmetic at the warp's pc: what another engine leaves to this one."""
+        pc = int(self.warp.state["pc"])
+        for function in self.bound.get(pc) or self._bind(pc):
+            function()
+        self.warp.state["pc"] = pc + 1
 
     def _branch(self, piece: Piece) -> int | None:
         """Return where all active lanes go, or None if they part."""

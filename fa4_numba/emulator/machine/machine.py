@@ -14,9 +14,8 @@ from .. import isa
 from ..ptx import Module, build_blocks, parse
 from ..ptx.parser import DYNAMIC_SHARED_START
 from .cluster import Cluster
-from .interpreter import Interpreter
 from .memory import MAX_CLUSTER_CTAS, PARAM_WINDOW, GlobalMemory
-from .program import flatten, specials_of
+from .program import addresses_as_specials, flatten, specials_of
 from .schedule import schedule_of
 from .state import StateLayout
 from .warp import Warp
@@ -89,6 +88,8 @@ class Machine:
         Names of mbarriers by byte offset in dynamic shared memory, for messages.
     max_steps : int
         Warp-instructions after which the run is given up.
+    engine : str
+        "compiled" (needs llvmlite), "interpreter", or "auto": compiled where llvmlite is installed.
     progress : callable
         Called as ``progress(ctas_done, ctas)`` after each cluster.
 
@@ -113,6 +114,7 @@ class Machine:
     shared_names: dict = field(default_factory=dict)
     max_steps: int = _DEFAULT_MAX_STEPS
     progress: Callable | None = None
+    engine: str = "auto"
 
     def __post_init__(self):
         self.module = parse(self.program) if not isinstance(self.program, Module) else self.program
@@ -125,6 +127,8 @@ class Machine:
         self._schedule_name = self.schedule
         self.schedule = schedule_of(self.schedule)
         isa.check(self.entry.instructions)
+        if np.prod(self.cluster) > 1:
+            addresses_as_specials(self.entry.instructions, {*self.module.shared, *self.module.dynamic_shared})
         self.pieces = flatten(build_blocks(self.entry))
         self.shared_names = {self.dynamic_start + k: v for k, v in self.shared_names.items()}
         self._executed = self._lanes_executed = self.ctas_done = 0
@@ -135,8 +139,7 @@ class Machine:
         self.checker = None  # told of every access to shared and tensor memory
         layout = StateLayout(self.entry.register_counts, specials_of(self.pieces))
         self.live = Cluster(self, lambda cta, i: Warp(cta, i, self.entry, self.pieces, layout))
-        for warp in self.live.warps:
-            warp.engine = Interpreter(warp, self.pieces)
+        self._choose_engine(layout)
         self._started = False
 
     # -- loading --------------------------------------------------------------------
@@ -215,6 +218,26 @@ class Machine:
             return DYNAMIC_SHARED_START + self.module.shared[symbol]
         raise LaunchError(f"variable {symbol!r} has no address")
 
+    def _choose_engine(self, layout: StateLayout) -> None:
+        """Let the warps run compiled code, where it is wanted and can be had."""
+        if self.engine not in ("auto", "compiled", "interpreter"):
+            raise LaunchError(f"engine = {self.engine!r}: take 'auto', 'compiled' or 'interpreter'")
+        if self.engine == "interpreter":
+            return
+        try:
+            from ..compiled.engine import CompiledEngine, CompiledProgram
+        except ImportError as error:
+            if self.engine == "compiled":
+                raise LaunchError(
+                    f"engine = 'compiled' needs llvmlite: pip install llvmlite ({error})"
+                ) from error
+            return
+        self.program_code = CompiledProgram(
+            self.pieces, layout, self.address_of, f"{self.module.text}{self.entry.name}{layout.specials}"
+        )
+        for warp in self.live.warps:
+            warp.engine = CompiledEngine(warp, self.program_code)
+
     # -- running ----------------------------------------------------------------------
     @property
     def cta(self):
@@ -237,6 +260,9 @@ class Machine:
         if not self._started:
             self._initial_memory = self.memory.snapshot()
             self._next, self._finished = 0, False
+            self.global_table = self.memory.table()
+            for warp in self.live.warps:
+                warp.connect()
             self._start(self.next_cluster())
             self._started, self.steps = True, 0
 

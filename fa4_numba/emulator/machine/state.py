@@ -18,18 +18,24 @@ HEADER = np.dtype(
         ("lanes_executed", np.int64),
         ("active", np.int64),  # lanes in the mask
         ("meeting", np.int64),  # pc at which the current path of a divergence ends, or -1
-        ("cautious", np.int64),  # 1: every memory access goes through the interpreter's functions
+        ("cautious", np.int64),  # what somebody watches, so that the machine must do it: bits below
         ("shared", np.uint64),  # host address of the CTA's shared memory …
         ("shared_bytes", np.int64),
-        ("shared_rank", np.int64),  # … whose own addresses have this number from bit 24 up, or none
-        ("tmem", np.uint64),  # host address of tensor memory
-        ("globals", np.uint64),  # host address of the table of bound arrays
+        ("shared_low", np.int64),  # the address of its first byte: the CTA's rank in bits 24 and up
+        ("tmem", np.uint64),  # host address of tensor memory, the warp's first lane, …
+        ("tmem_lane", np.int64),
+        ("tmem_allocated", np.uint64),  # … and host address of a bit per 32 allocated columns
+        (
+            "globals",
+            np.uint64,
+        ),  # host address of the table of bound arrays: start, bytes, host address, writable
         ("global_count", np.int64),
         ("params", np.uint64),  # host address of the parameters
         ("param_bytes", np.int64),
     ],
     align=True,
 )
+WATCH_ACCESSES, WATCH_SIGNALS, WATCH_TMEM_STORES = 1, 2, 4
 _ALIGN = 64
 
 

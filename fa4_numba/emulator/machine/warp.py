@@ -8,9 +8,10 @@ import numpy as np
 from ...errors import EmulatorError
 from ..isa.registry import bind_effect
 from ..ptx.module import Imm, Reg, Special, Symbol
-from .interpreter import DIVERGED, EFFECT, ENDED, MET
-from .program import Piece
-from .state import HEADER, LANES, ROW_DTYPE, StateLayout, aligned_buffer, row_bytes
+from .interpreter import DIVERGED, EFFECT, ENDED, INTERPRET, MET, Interpreter
+from .memory import RANK_SHIFT
+from .program import ADDRESS_OF, Piece
+from .state import HEADER, LANES, ROW_DTYPE, WATCH_ACCESSES, StateLayout, aligned_buffer, row_bytes
 
 NOWHERE = -2  # no piece has this pc
 
@@ -47,12 +48,23 @@ class Warp:
         self.specials = dict(zip(layout.specials, rows))
         self.effects: dict[int, Callable] = {}
         self.thread = index * LANES + np.arange(LANES)
-        self.engine = None
+        self.engine = self.interpreter = Interpreter(self, pieces)
 
     def _rows(self, width: int) -> np.ndarray:
         at, count = self.layout.rows(width), self.layout.counts.get(width, 0)
         rows = self.buffer[at : at + count * row_bytes(width)].view(ROW_DTYPE[width].base)
         return rows.reshape(count, LANES, *ROW_DTYPE[width].shape)
+
+    def connect(self) -> None:
+        """Tell compiled code where the memories of the warp's CTA lie."""
+        cta, state, machine = self.cta, self.state, self.cta.machine
+        state["cautious"] = machine.schedule.watches | (WATCH_ACCESSES if machine.checker is not None else 0)
+        state["shared"], state["shared_bytes"] = cta.shared.ctypes.data, cta.shared_bytes
+        state["shared_low"] = cta.rank << RANK_SHIFT
+        state["tmem"], state["tmem_lane"] = cta.tmem.ctypes.data, self.index % 4 * LANES
+        state["tmem_allocated"] = cta.allocated_groups.ctypes.data
+        state["globals"], state["global_count"] = machine.global_table.ctypes.data, len(machine.global_table)
+        state["params"], state["param_bytes"] = machine.param_bytes.ctypes.data, machine.param_bytes.size
 
     def reset(self) -> None:
         for width, array in self.registers.items():
@@ -126,6 +138,8 @@ class Warp:
     def special(self, name: str) -> np.ndarray:
         """Return a special register as 32 integers. Values that change from CTA to CTA are read by ``mov``."""
         m, lanes = self.cta.machine, np.arange(LANES)
+        if name.startswith(ADDRESS_OF):
+            return np.full(LANES, self.cta.address_of(name.removeprefix(ADDRESS_OF)), np.int64)
         base, _, axis = name[1:].partition(".")
         i = "xyz".index(axis) if axis else 0
         x, y, _ = m.block
@@ -184,6 +198,8 @@ class Warp:
                 self._reconverge()
             elif why == DIVERGED:
                 self._part(self.pieces[self.state["pc"]])
+            elif why == INTERPRET:
+                self.interpreter.interpret()
             elif why == ENDED:
                 self._lanes_end(self.mask.copy())
             else:
