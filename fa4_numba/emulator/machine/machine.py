@@ -75,7 +75,8 @@ class Machine:
     cluster : tuple of int
         CTAs of a cluster, (x, y, z); default: what the kernel requires (``.reqnctapercluster``), or one CTA.
     args : sequence
-        Kernel arguments in order: ints (addresses too), floats, numpy scalars, :class:`TensorMapSpec`.
+        Kernel arguments in order: ints (addresses too), floats, numpy scalars, :class:`TensorMapSpec`, or the
+        parameter's bytes.
     memory : GlobalMemory
     dynamic_smem_bytes : int
     entry : str
@@ -468,8 +469,8 @@ def _argument(value, name: str, size: int, is_float: bool) -> bytes:
     """Return the bytes of one kernel argument."""
     if isinstance(value, TensorMapSpec):
         data = value.pack()
-    elif isinstance(value, np.generic):
-        data = value.tobytes()
+    elif isinstance(value, bytes | np.generic):
+        data = bytes(value)
     elif is_float or isinstance(value, float):
         data = np.array(value, f"f{size}").tobytes()
     elif isinstance(value, int):
