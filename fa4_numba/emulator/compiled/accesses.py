@@ -47,6 +47,12 @@ class AccessCompiler:
         ins = piece.instruction
         if piece.kind != "effect" or ins.op == "//fa4":
             return None
+        try:
+            return self._function_of(ins)
+        except (ValueError, IndexError, AttributeError):
+            return None  # not understood: the machine says so when it gets there
+
+    def _function_of(self, ins) -> str | None:
         if ins.parts[0] in ("ld", "st"):
             return self._access(ins)
         if ins.op.startswith(("tcgen05.ld.sync.aligned.32x32b.x", "tcgen05.st.sync.aligned.32x32b.x")):
@@ -85,6 +91,7 @@ class AccessCompiler:
         items = vector_items(data)
         if (
             len(ins.parts) != 7
+            or ins.parts[5] != f"x{len(items)}"
             or not isinstance(memory.base, Reg)
             or not all(isinstance(i, Reg) for i in items)
         ):
@@ -148,7 +155,8 @@ def _lane_loop(name: str, before: str, body: str, after: str) -> str:
 def _address(form: _Form, loop: str) -> str:
     """Return text that computes lane ``%{loop}_t``'s address as ``%{loop}_a``."""
     if form.address == 0:
-        return f"  %{loop}_a = add i64 %offset, 0\n"
+        low = "%shared_low" if form.space == "shared" else "0"
+        return f"  %{loop}_a = add i64 %offset, {low}\n"
     kind = f"i{8 * form.address}"
     widened = (
         f"  %{loop}_w = zext {kind} %{loop}_r to i64\n"
@@ -169,7 +177,8 @@ def _region(form: _Form) -> str:
         return (
             _field("shared")
             + _field("shared_bytes")
-            + "  %low = add i64 0, 0\n  %bytes = add i64 %shared_bytes, 0\n"
+            + _field("shared_low")
+            + "  %low = add i64 %shared_low, 0\n  %bytes = add i64 %shared_bytes, 0\n"
             "  %host = inttoptr i64 %shared to ptr\n  br label %check_entry\n"
         )
     if form.space == "param":

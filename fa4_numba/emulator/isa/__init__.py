@@ -1,18 +1,44 @@
 """What each instruction does, written once. Importing this package fills the registry."""
 
-from . import bulk, control, conversion, floating, integer, memory, synchronisation, tensor_core
+from . import (
+    bulk,
+    cluster,
+    control,
+    conversion,
+    floating,
+    integer,
+    memory,
+    synchronisation,
+    tcgen05_alloc,
+    tcgen05_copy,
+    tcgen05_data,
+    tcgen05_mma,
+)
 from .registry import ALU, EFFECT, check
+from .tcgen05_data import land_stores
+from .tensor_core import flush
 
 __all__ = [
     "ALU",
     "EFFECT",
     "bulk",
     "check",
+    "cluster",
     "control",
     "conversion",
+    "end_of_warp",
     "floating",
     "integer",
     "memory",
     "synchronisation",
-    "tensor_core",
+    "tcgen05_alloc",
+    "tcgen05_copy",
+    "tcgen05_data",
+    "tcgen05_mma",
 ]
+
+
+def end_of_warp(warp) -> None:
+    """Complete what an ended warp has begun and nobody waits for."""
+    land_stores(warp)
+    flush(warp.cta)

@@ -21,6 +21,7 @@ HEADER = np.dtype(
         ("cautious", np.int64),  # what somebody watches, so that the machine must do it: bits below
         ("shared", np.uint64),  # host address of the CTA's shared memory …
         ("shared_bytes", np.int64),
+        ("shared_low", np.int64),  # the address of its first byte: the CTA's rank in bits 24 and up
         ("tmem", np.uint64),  # host address of tensor memory, the warp's first lane, …
         ("tmem_lane", np.int64),
         ("tmem_allocated", np.uint64),  # … and host address of a bit per 32 allocated columns
