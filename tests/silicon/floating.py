@@ -53,6 +53,7 @@ def half():
                 yield simple(f"{op}{ftz}{sat}.{kind}", kind, sources)
         if op == "fma":
             yield simple(f"fma.rn.relu.{kind}", kind, sources)
+            yield simple(f"fma.rn.oob.{kind}", kind, sources)
     for op, kind, nan, sign in product(("min", "max"), HALVES, ("", ".NaN"), ("", ".xorsign.abs")):
         yield simple(f"{op}{nan}{sign}.{kind}", kind, [kind] * 2)
         if kind.startswith("f16"):

@@ -50,6 +50,12 @@ def normal_values(kind: str, count: int, seed: int) -> np.ndarray:
     return values.astype(DTYPE[kind])
 
 
+def wide_values(kind: str, count: int, seed: int) -> np.ndarray:
+    """Values of very different magnitude, 2**-6 to 2**7: what a sum keeps of the small ones shows its order and width."""
+    exponent = (random_bits(count, seed + 9) % np.uint64(13)).astype(np.float64) - 6
+    return (normal_values(kind, count, seed).astype(np.float64) * 2.0**exponent).astype(DTYPE[kind])
+
+
 def special_values(kind: str, count: int, seed: int) -> np.ndarray:
     """Mostly zeros, with infinities, NaN and subnormals here and there."""
     dtype = np.dtype(DTYPE[kind])
@@ -125,6 +131,8 @@ def mma():
                 "f64": Close("float64", 2.0**-52, 2.0**-48),
             }[d]
             yield _mma(f"mma.{opcode} close", opcode, counts, words, make(normal_values), compare=bound)
+            wide = Close(bound.dtype, bound.relative, bound.absolute * 2.0**12)
+            yield _mma(f"mma.{opcode} wide", opcode, counts, words, make(wide_values), compare=wide)
             yield _mma(f"mma.{opcode} special", opcode, counts, words, make(special_values))
 
 

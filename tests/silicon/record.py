@@ -5,6 +5,7 @@ Each family of cases runs in a process of its own, so that a kernel that faults 
 
 import argparse
 import datetime
+import hashlib
 import json
 import subprocess
 import sys
@@ -20,10 +21,12 @@ def cubin_of(family: str, folder: Path) -> bytes:
     """Return the family's kernels, assembled now unless ``folder`` has them."""
     from .device import compile_cases
 
-    path = Path(folder, f"{family}.cubin")
+    cases = list(cases_of(family).values())
+    key = hashlib.blake2b("".join(case.digest for case in cases).encode(), digest_size=6).hexdigest()
+    path = Path(folder, f"{family}-{key}.cubin")
     if not path.exists():
         folder.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(compile_cases(list(cases_of(family).values())))
+        path.write_bytes(compile_cases(cases))
     return path.read_bytes()
 
 
@@ -54,7 +57,7 @@ def record(family: str, cubins: Path, out: Path) -> list[str]:
     failed, current = [], Path(out, f"{family}.current")
     while True:
         arguments = ["--worker", family, "--cubins", cubins, "--out", out, "--skip", json.dumps(failed)]
-        process = subprocess.Popen([sys.executable, "-m", "tests.silicon.record", *map(str, arguments)])
+        process = subprocess.Popen([sys.executable, "-m", f"{__package__}.record", *map(str, arguments)])
         seen, since = "", time.monotonic()
         while process.poll() is None:
             time.sleep(0.1)

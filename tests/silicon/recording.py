@@ -3,6 +3,7 @@
 import json
 from dataclasses import dataclass
 from functools import cache
+from importlib import import_module
 from pathlib import Path
 
 import numpy as np
@@ -41,6 +42,4 @@ class Recording:
 @cache
 def cases_of(family: str) -> dict:
     """Return the cases of a family by name."""
-    from importlib import import_module
-
-    return {case.name: case for case in import_module(f"tests.silicon.{family}").cases()}
+    return {case.name: case for case in import_module(f"{__package__}.{family}").cases()}

@@ -5,7 +5,7 @@ import numpy as np
 from fa4_numba.layout import Major, SmemDesc, Swizzle, operand_byte_address
 
 from .case import Case, Close
-from .matrices import DTYPE, list_of, normal_values, small_integers, special_values
+from .matrices import DTYPE, list_of, normal_values, small_integers, special_values, wide_values
 
 B_BASE = 32768  # A at 0, B here: both on a kilobyte
 
@@ -117,6 +117,8 @@ def cases():
         absolute = 2.0**-8 if d == "f16" else (2.0**-9 if a[0] == "e" else 2.0**-16)
         close = Close("float16" if d == "f16" else "float32", 2.0**-10 if d == "f16" else 2.0**-20, absolute)
         out.append(_wgmma(f"{name} close", 32, a, b, d, normal_values, steps=4, compare=close))
+        wide = Close(close.dtype, close.relative, close.absolute * 2.0**12)
+        out.append(_wgmma(f"{name} wide", 32, a, b, d, wide_values, compare=wide))
         out.append(_wgmma(f"{name} special", 16, a, b, d, special_values))
         out.append(_wgmma(f"{name} scale-d 0", 16, a, b, d, small_integers, scale=0))
         for signs in ((-1, 1), (1, -1), (-1, -1)):
