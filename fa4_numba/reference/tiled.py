@@ -70,7 +70,7 @@ class _Exp2:
         self.polynomial = [F32(c) for c in polynomial]
 
     def __call__(self, y):
-        p = np.exp2(y)
+        p = _exp2(y)
         if self.mask.any():
             p[:, self.mask] = self._by_polynomial(y[:, self.mask])
         return np.where(np.isnan(y), F32(np.nan), p)
@@ -84,6 +84,11 @@ class _Exp2:
             p = (p * fraction + c).astype(F32)
         bits = p.view(np.int32) + (np.nan_to_num(whole).astype(np.int32) << 23)
         return bits.astype(np.int32).view(F32)
+
+
+def _exp2(x):
+    """2**x, rounded once to float32."""
+    return np.exp2(x.astype(F64)).astype(F32)
 
 
 def _accumulate(d, a, b):
@@ -125,7 +130,7 @@ def _one_head(q, k, v, limit, scale_log2, keys, exp2, dtype):
             growth = (m - safe) * scale_log2
             keep = growth >= -RESCALE_THRESHOLD
             new_m, safe = np.where(keep, m, new_m), np.where(keep, m, safe)
-            shrink = np.where(keep, F32(1), np.exp2(growth))
+            shrink = np.where(keep, F32(1), _exp2(growth))
         m, first_tile = new_m, False
         y = _exponent(s, safe, scale_log2)
         p = exp2(y)

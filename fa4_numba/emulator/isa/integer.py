@@ -4,8 +4,9 @@ import numpy as np
 
 from ..ptx.module import Sink
 from . import floating
-from .flushing import keeping_subnormals
+from .bits import join
 from .registry import Alu, alu, pair_items
+from .rounding import flush
 from .types import dtype_of, unsigned
 
 
@@ -19,9 +20,9 @@ def arithmetic(ins) -> Alu:
     """d = a op b, wrapping for integers. ``mul`` takes ``.lo .hi .wide``; division by zero gives all ones."""
     name = ins.parts[0]
     if floating.is_float(ins):
-        if name in ("neg", "abs"):
-            return _alu(ins, {"neg": np.negative, "abs": np.absolute}[name])
         return {
+            "neg": floating.float_sign,
+            "abs": floating.float_sign,
             "add": floating.float_add,
             "sub": floating.float_sub,
             "mul": floating.float_mul,
@@ -37,17 +38,24 @@ def arithmetic(ins) -> Alu:
 
 
 def _divide(a, b):
-    """Quotient toward zero."""
-    safe = np.where(b == 0, 1, b)
-    q = np.abs(a) // np.abs(safe) if a.dtype.kind == "i" else a // safe
-    q = np.where((a < 0) != (safe < 0), -q, q) if a.dtype.kind == "i" else q
-    return np.where(b == 0, np.array(-1).astype(a.dtype), q).astype(a.dtype)
+    """Quotient toward zero; all ones for a zero divisor."""
+    zero = b == 0
+    safe = np.where(zero, b.dtype.type(1), b)
+    ones = np.array(-1, np.int64).astype(a.dtype)[()]
+    return np.where(zero, ones, _quotient(a, safe))
+
+
+def _quotient(a, b):
+    """Quotient toward zero: numpy's is toward −∞."""
+    q = a // b
+    return q if a.dtype.kind == "u" else np.where((a - q * b != 0) & (q < 0), q + a.dtype.type(1), q)
 
 
 def _remainder(a, b):
-    safe = np.where(b == 0, 1, b)
-    r = np.fmod(a, safe)
-    return np.where(b == 0, a, r).astype(a.dtype)
+    """The rest, with the sign of a; a itself for a zero divisor."""
+    zero = b == 0
+    safe = np.where(zero, b.dtype.type(1), b)
+    return np.where(zero, a, a - _quotient(a, safe) * safe)
 
 
 def _multiply(ins) -> Alu:
@@ -63,10 +71,23 @@ def _multiply(ins) -> Alu:
 def _multiply_high(a, b):
     bits = 8 * a.dtype.itemsize
     if bits == 64:
-        product = a.astype(object) * b.astype(object)
-        return np.array([int(p) >> 64 for p in product], object).astype(a.dtype)
+        return _multiply_high_64(a, b)
     double = np.dtype(f"{a.dtype.kind}{bits // 4}")
-    return (a.astype(double) * b.astype(double) >> bits).astype(a.dtype)
+    return (a.astype(double) * b.astype(double) >> double.type(bits)).astype(a.dtype)
+
+
+def _multiply_high_64(a, b):
+    """From four products of 32-bit halves; a negative factor counts 2**64 too much."""
+    half, low = np.uint64(32), np.uint64(0xFFFFFFFF)
+    x, y = a.astype(np.uint64), b.astype(np.uint64)
+    x0, x1, y0, y1 = x & low, x >> half, y & low, y >> half
+    middle = x1 * y0 + (x0 * y0 >> half)
+    middle2 = x0 * y1 + (middle & low)
+    high = x1 * y1 + (middle >> half) + (middle2 >> half)
+    if a.dtype.kind == "i":
+        zero = np.uint64(0)
+        high = high - np.where(a < 0, y, zero) - np.where(b < 0, x, zero)
+    return high.astype(a.dtype)
 
 
 @alu("mad")
@@ -97,16 +118,14 @@ def shift(ins) -> Alu:
     """d = a << b or a >> b; amounts from the width on clamp: 0, or the sign for ``.s``."""
     dtype = dtype_of(ins)
     bits = 8 * dtype.itemsize
+    zero, last = dtype.type(0), np.uint32(bits - 1)
+    amount = lambda n: np.minimum(n, last).astype(dtype)
     if ins.parts[0] == "shl":
-        function = lambda a, n: np.where(n < bits, a << np.minimum(n, bits - 1).astype(a.dtype), 0).astype(
-            a.dtype
-        )
+        function = lambda a, n: np.where(n < bits, a << amount(n), zero)
     elif dtype.kind == "i":
-        function = lambda a, n: a >> np.minimum(n, bits - 1).astype(a.dtype)
+        function = lambda a, n: a >> amount(n)
     else:
-        function = lambda a, n: np.where(n < bits, a >> np.minimum(n, bits - 1).astype(a.dtype), 0).astype(
-            a.dtype
-        )
+        function = lambda a, n: np.where(n < bits, a >> amount(n), zero)
     return Alu([(ins.args[0], dtype)], [(ins.args[1], dtype), (ins.args[2], np.uint32)], function)
 
 
@@ -116,8 +135,8 @@ def funnel_shift(ins) -> Alu:
     left, clamp = ins.has("l"), ins.has("clamp")
 
     def function(a, b, c):
-        n = (np.minimum(c, 32) if clamp else c & 31).astype(np.uint64)
-        both = b.astype(np.uint64) << np.uint64(32) | a
+        n = (np.minimum(c, np.uint32(32)) if clamp else c & np.uint32(31)).astype(np.uint64)
+        both = join((a, b), np.uint64)
         return (both << n >> np.uint64(32) if left else both >> n).astype(np.uint32)
 
     return _alu(ins, function, np.uint32)
@@ -129,10 +148,10 @@ def logic3(ins) -> Alu:
     table = int(ins.args[4].value)
 
     def function(a, b, c):
-        d = np.zeros_like(a)
+        d = a ^ a
         for i in range(8):
             if table >> i & 1:
-                d |= (a if i & 4 else ~a) & (b if i & 2 else ~b) & (c if i & 1 else ~c)
+                d = d | ((a if i & 4 else ~a) & (b if i & 2 else ~b) & (c if i & 1 else ~c))
         return d
 
     return Alu([(ins.args[0], np.uint32)], [(a, np.uint32) for a in ins.args[1:4]], function)
@@ -140,54 +159,77 @@ def logic3(ins) -> Alu:
 
 @alu("bfe")
 def bit_field_extract(ins) -> Alu:
-    """d = ``c`` bits of a from bit b on, sign-extended for ``.s``."""
+    """d = ``c`` bits of a from bit b on; ``.s`` fills with the field's sign, which lies no higher than the top bit."""
     dtype = dtype_of(ins)
-    bits = 8 * dtype.itemsize
+    bits, word = 8 * dtype.itemsize, unsigned(dtype)
+    last, one, zero = word.type(bits - 1), word.type(1), word.type(0)
 
     def function(a, start, count):
-        out = []
-        for value, p, n in zip(
-            a.astype(unsigned(dtype)).tolist(), (start & 0xFF).tolist(), (count & 0xFF).tolist()
-        ):
-            field = value >> p & ((1 << n) - 1)
-            if dtype.kind == "i" and n and value >> min(p + n - 1, bits - 1) & 1:
-                field |= -1 << min(n, max(bits - p, 0))
-            out.append(field & ((1 << bits) - 1))
-        return np.array(out, unsigned(dtype)).view(dtype)
+        value = a.astype(word)
+        p, n = (start & np.uint32(255)).astype(word), (count & np.uint32(255)).astype(word)
+        shifted = np.where(p <= last, value >> np.minimum(p, last), zero)
+        ones = np.where(n <= last, (one << np.minimum(n, last)) - one, ~zero)
+        field = shifted & ones
+        if dtype.kind == "i":
+            top = np.minimum(p + n - one, last)
+            negative = (value >> top & one != zero) & (n != zero)
+            field = np.where(negative, field | ~(ones & (~zero >> np.minimum(p, last))), field)
+        return field.astype(dtype)
 
-    return Alu(
-        [(ins.args[0], dtype)],
-        [(ins.args[1], dtype), (ins.args[2], np.uint32), (ins.args[3], np.uint32)],
-        function,
-    )
+    sources = [(ins.args[1], dtype), (ins.args[2], np.uint32), (ins.args[3], np.uint32)]
+    return Alu([(ins.args[0], dtype)], sources, function)
 
 
 @alu("popc", "clz", "brev")
 def bit_count(ins) -> Alu:
     """Number of ones, of leading zeros; bits reversed."""
-    dtype, name = dtype_of(ins), ins.parts[0]
-    bits = 8 * dtype.itemsize
-    result = dtype if name == "brev" else np.dtype(np.uint32)
-    one = {
-        "popc": int.bit_count,
-        "clz": lambda v: bits - v.bit_length(),
-        "brev": lambda v: int(f"{v:0{bits}b}"[::-1], 2),
-    }[name]
-    return _alu(ins, lambda a: np.array([one(v) for v in a.tolist()], result), unsigned(dtype), result)
+    dtype, name = unsigned(dtype_of(ins)), ins.parts[0]
+    count = lambda a: np.bitwise_count(a).astype(np.uint32)
+    if name == "popc":
+        return _alu(ins, count, dtype, np.dtype(np.uint32))
+    if name == "clz":
+        return _alu(
+            ins, lambda a: np.uint32(8 * dtype.itemsize) - count(_smeared(a)), dtype, np.dtype(np.uint32)
+        )
+    return _alu(ins, _reversed_bits, dtype, dtype)
+
+
+def _smeared(a):
+    """All bits below the highest one set, too."""
+    step = 1
+    while step < 8 * a.dtype.itemsize:
+        a = a | a >> a.dtype.type(step)
+        step *= 2
+    return a
+
+
+def _reversed_bits(a):
+    """Swap neighbouring groups of 1, 2, 4, … bits."""
+    bits, step = 8 * a.dtype.itemsize, 1
+    while step < bits:
+        low = a.dtype.type(sum(((1 << step) - 1) << i for i in range(0, bits, 2 * step)))
+        n = a.dtype.type(step)
+        a = (a & low) << n | a >> n & low
+        step *= 2
+    return a
 
 
 @alu("prmt")
 def permute_bytes(ins) -> Alu:
     """d = four bytes picked from b:a; a selector nibble's top bit replicates the byte's sign."""
+    if len(ins.parts) != 2:
+        raise ValueError("only the default mode")
+    byte = np.uint64(0xFF)
 
     def function(a, b, c):
-        source = np.stack([a, b], 1).copy().view(np.uint8)
-        out = np.empty((len(a), 4), np.uint8)
+        both = join((a, b), np.uint64)
+        d = (c ^ c).astype(np.uint64)
         for i in range(4):
-            nibble = c >> np.uint32(4 * i) & 15
-            byte = source[np.arange(len(a)), nibble & 7]
-            out[:, i] = np.where(nibble & 8, np.where(byte & 128, 255, 0), byte)
-        return out.view(np.uint32)[:, 0]
+            nibble = (c >> np.uint32(4 * i) & np.uint32(15)).astype(np.uint64)
+            picked = both >> (nibble & np.uint64(7)) * np.uint64(8) & byte
+            sign = np.where(picked & np.uint64(128) != 0, byte, np.uint64(0))
+            d = d | np.where(nibble & np.uint64(8) != 0, sign, picked) << np.uint64(8 * i)
+        return d.astype(np.uint32)
 
     return _alu(ins, function, np.uint32)
 
@@ -219,16 +261,18 @@ def set_predicate(ins) -> Alu:
     """p|q = a compared with b, combined with c by ``.and .or .xor`` if there is a c; q is the opposite."""
     dtype = dtype_of(ins)
     compare = _comparison(ins, dtype)
-    if dtype.kind == "f":
-        compare = keeping_subnormals(compare)
+    if ins.has("ftz"):
+        plain = compare
+        compare = lambda a, b: plain(flush(a), flush(b))
     combine = next(
         (
             f
-            for n, f in (("and", np.logical_and), ("or", np.logical_or), ("xor", np.logical_xor))
+            for n, f in (("and", np.bitwise_and), ("or", np.bitwise_or), ("xor", np.bitwise_xor))
             if ins.has(n)
         ),
         None,
     )
+    flushes = ins.has("ftz") if dtype == np.float32 else None
     p, q = pair_items(ins.args[0])
     sources = [(ins.args[1], dtype), (ins.args[2], dtype)]
     if combine is not None and len(ins.args) > 3:
@@ -238,8 +282,8 @@ def set_predicate(ins) -> Alu:
         function = lambda a, b: (compare(a, b), ~compare(a, b))
     if isinstance(q, Sink):
         one = compare if len(sources) == 2 else (lambda a, b, c: function(a, b, c)[0])
-        return Alu([(p, np.bool_)], sources, one)
-    return Alu([(p, np.bool_), (q, np.bool_)], sources, function)
+        return Alu([(p, np.bool_)], sources, one, flushes=flushes)
+    return Alu([(p, np.bool_), (q, np.bool_)], sources, function, flushes=flushes)
 
 
 @alu("selp")

@@ -4,7 +4,7 @@ import numpy as np
 
 from ...errors import MemoryFault
 from ..machine.memory import PARAM_WINDOW, SHARED_WINDOW
-from ..machine.warp import LANES
+from ..machine.state import LANES
 from ..ptx.module import Symbol
 from .registry import effect, vector_items
 from .types import dtype_of

@@ -1,37 +1,49 @@
-"""The table of implemented instructions, and how a decoded instruction becomes something that runs.
+"""The table of implemented instructions.
 
 Two kinds of functions are registered. ``@alu("add", …)`` describes a *lane-wise* instruction: it gets the instruction
-and returns an :class:`Alu`, destinations, sources and a function of arrays. ``@effect("mbarrier.init", …)`` gets the
-warp and the instruction and returns a function to call each time; it returns None, or what the warp must wait for.
+and returns an :class:`Alu`, destinations, sources and a function of arrays. The interpreter calls that function with
+numpy arrays of 32 lanes; the compiler calls the same function with traced values and gets LLVM code. So it may use
+ufuncs, operators, ``np.where``, ``.astype`` and ``.view``, and the helpers of ``rounding`` and ``bits``: nothing that
+looks at a value. ``@effect("mbarrier.init", …)`` gets the warp and the instruction and returns a function to call each
+time; it returns None, or what the warp must wait for.
 """
 
 import difflib
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
-
-import numpy as np
 
 from ...errors import Fa4Error, UnknownInstructionError
-from ..ptx.module import Instruction, Pair, Sink, Special, Symbol, Vector
+from ..ptx.module import Instruction, Pair, Sink, Special, Vector
 
+BRANCHES = ("bra", "ret", "exit")
+CLOCKS = ("%clock", "%clock64", "%clock_hi", "%globaltimer")
+SILENT = (
+    "fence.",
+    "membar",
+    "nanosleep",
+    "prefetch",
+    "griddepcontrol",
+    "bar.warp.sync",
+    "tcgen05.fence",
+    "tcgen05.wait::ld",
+)
 ALU: dict[str, Callable] = {}
 EFFECT: dict[str, Callable] = {}
 
 
 @dataclass
 class Alu:
-    """``dst[i] = function(*src)``, lane by lane. Each operand comes with its dtype; ``pairs``: two f32 per lane.
+    """``dst[i] = function(*src)``, lane by lane. Each operand comes with its dtype.
 
-    ``fast(targets, sources)``, if given, returns a function that does the same for all lanes with less overhead:
-    it may keep scratch arrays.
+    ``pairs``: 64-bit operands are two f32 each, and the function is applied to both.
+    ``flushes``: the function flushes subnormal inputs and results, as ``.ftz`` asks; None: it does no f32 arithmetic.
     """
 
     dst: list[tuple]
     src: list[tuple]
     function: Callable
     pairs: bool = False
-    fast: Callable | None = None
+    flushes: bool | None = None
 
 
 def alu(*names):
@@ -54,10 +66,15 @@ def effect(*names):
     return register
 
 
+def is_silent(ins: Instruction) -> bool:
+    """Whether an effect changes nothing that a program can see: only those who watch the machine care."""
+    return ins.op.startswith(SILENT)
+
+
 def find(ins: Instruction) -> tuple[str, Callable]:
     """Return ("alu" or "effect", function) for the longest registered prefix of the opcode."""
-    if ins.parts[0] == "mov" and isinstance(ins.args[1], Special | Symbol):
-        return "effect", EFFECT["mov.special"]
+    if ins.parts[0] == "mov" and isinstance(ins.args[1], Special) and ins.args[1].name in CLOCKS:
+        return "effect", EFFECT["mov.clock"]
     for n in range(len(ins.parts), 0, -1):
         name = ".".join(ins.parts[:n]).partition("::")[0]
         if name in EFFECT:
@@ -76,54 +93,37 @@ def unknown(ins: Instruction, why: str = "") -> UnknownInstructionError:
 
 
 def check(instructions) -> None:
-    """Raise ``UnknownInstructionError`` for the first instruction that nothing implements."""
+    """Look every instruction up; raise ``UnknownInstructionError`` for the first that nothing implements."""
     for ins in instructions:
-        if ins.parts[0] not in ("bra", "ret", "exit", "//fa4"):
-            find(ins)
+        if ins.op == "//fa4":
+            ins.found = ("effect", marker)
+        elif ins.parts[0] not in BRANCHES and ins.found is None:
+            ins.found = find(ins)
+            if ins.found[0] == "alu":
+                ins.alu = describe(ins)
 
 
-def bind_block(warp, block) -> list[tuple]:
-    """Return the block as steps: (functions for a full warp, for a partial one, how many, effect, instruction)."""
-    steps, full, masked = [], [], []
-    for ins in block.body:
-        if ins.found is None:
-            ins.found = ("effect", _marker) if ins.op == "//fa4" else find(ins)
-        kind, describe = ins.found
-        try:
-            if kind == "alu":
-                if ins.alu is None:
-                    ins.alu = describe(ins)
-                functions = _bind_alu(warp, ins, ins.alu)
-                full.append(functions[0])
-                masked.append(functions[1])
-                continue
-            run = describe(warp, ins)
-        except Fa4Error:
-            raise
-        except (IndexError, KeyError, AttributeError, TypeError, ValueError, StopIteration) as error:
-            raise unknown(ins, f"operands or modifiers not understood ({error})") from error
-        steps.append((full, masked, len(full) + (ins.op != "//fa4"), _guarded(warp, ins, run), ins))
-        full, masked = [], []
-    if full:
-        steps.append((full, masked, len(full), None, None))
-    return steps
+def describe(ins: Instruction) -> Alu:
+    """Return the description of a lane-wise instruction."""
+    return _understood(ins, lambda: ins.found[1](ins))
 
 
-def _marker(warp, ins):
-    key, _, value = ins.text.partition("=")
+def bind_effect(warp, ins: Instruction) -> Callable:
+    """Return the function that does a non-lane-wise instruction for a warp, under its predicate."""
+    run = _understood(ins, lambda: ins.found[1](warp, ins))
+    return run if ins.guard is None else _guarded(warp, ins, run)
 
-    def run():
-        if key == "role":
-            warp.role = value
-        warp.cta.machine.mark(warp, key, value)
 
-    return run
+def _understood(ins, function):
+    try:
+        return function()
+    except Fa4Error:
+        raise
+    except (IndexError, KeyError, AttributeError, TypeError, ValueError, StopIteration) as error:
+        raise unknown(ins, f"operands or modifiers not understood ({error})") from error
 
 
 def _guarded(warp, ins, run):
-    """Run an effect under its predicate."""
-    if ins.guard is None:
-        return run
     predicate = warp.row(ins.guard)
 
     def guarded():
@@ -140,45 +140,16 @@ def _guarded(warp, ins, run):
     return guarded
 
 
-def _bind_alu(warp, ins, op: Alu):
-    sources = [_rows(warp, operand, dtype, op.pairs) for operand, dtype in op.src]
-    targets = [
-        (i, warp.destination(operand, dtype))
-        for i, (operand, dtype) in enumerate(op.dst)
-        if not isinstance(operand, Sink)
-    ]
-    mask = warp.mask_pairs if op.pairs else warp.mask
-    function = op.function
-    if ins.guard is None and isinstance(function, np.ufunc) and len(targets) == 1:
-        target = targets[0][1]
-        return partial(function, *sources, out=target), partial(function, *sources, out=target, where=mask)
-    if len(op.dst) == 1:
-        targets = [(None, target) for _, target in targets]
+def marker(warp, ins):
+    """A comment of the program for whoever watches: a role begins, or a stage of it."""
+    key, _, value = ins.text.partition("=")
 
-    def write(where):
-        result = function(*sources)
-        for i, target in targets:
-            np.copyto(target, result if i is None else result[i], where=where)
+    def run():
+        if key == "role":
+            warp.role = value
+        warp.cta.machine.mark(warp, key, value)
 
-    if ins.guard is None:
-        full = (
-            op.fast([t for _, t in targets], sources)
-            if op.fast and len(targets) == len(op.dst)
-            else partial(write, True)
-        )
-        return full, partial(write, mask)
-    predicate = warp.row(ins.guard)
-
-    def guarded():
-        allowed = ~predicate if ins.negate else predicate
-        write(warp.mask_pairs & np.repeat(allowed, 2) if op.pairs else warp.mask & allowed)
-
-    return guarded, guarded
-
-
-def _rows(warp, operand, dtype, pairs):
-    rows = warp.source(operand, np.uint64 if pairs else dtype)
-    return rows.view(dtype) if pairs else rows
+    return run
 
 
 def vector_items(operand) -> tuple:

@@ -1,20 +1,50 @@
-"""Single rounding, directed rounding and flushing of subnormals for f32, exactly."""
+"""Single rounding, directed rounding, flushing of subnormals and canonical NaNs, exactly.
+
+Each function takes arrays, or traced values, which know how to do the same in one machine instruction.
+"""
 
 import numpy as np
 
-F64 = np.float64
+F32, F64 = np.float32, np.float64
 TINY = np.float32(2.0**-126)  # smallest normal f32
 _NEAR_SUBNORMAL = 2.0**-125  # below, f32 has fewer bits and other midpoints
 _LOW_BITS, _MIDPOINT = np.int64((1 << 29) - 1), np.int64(1 << 28)  # f64 mantissa bits that f32 lacks
+CANONICAL_NAN = {
+    np.dtype(np.float16): np.uint16(0x7FFF),
+    np.dtype(np.float32): np.uint32(0x7FFFFFFF),
+    np.dtype(np.float64): np.uint64(0x7FF8000000000000),
+}
 
 
-def flush(x: np.ndarray) -> np.ndarray:
+def flush(x):
     """Return f32 with subnormals replaced by zeros of their sign (``.ftz``)."""
-    return x * (np.abs(x) >= TINY)
+    if hasattr(x, "flush"):
+        return x.flush()
+    bits = x.view(np.uint32)
+    return np.where(bits & np.uint32(0x7F800000), bits, bits & np.uint32(0x80000000)).view(F32)
+
+
+def canonical(x):
+    """Return x with every NaN replaced by the one that GPUs produce."""
+    if hasattr(x, "canonical"):
+        return x.canonical()
+    nan = np.isnan(x)
+    return np.where(nan, CANONICAL_NAN[x.dtype].view(x.dtype), x) if nan.any() else x
+
+
+def fma(a, b, c):
+    """Return a·b + c of f32 with one rounding to nearest even."""
+    if hasattr(a, "fma"):
+        return a.fma(b, c)
+    product, addend = a.astype(F64) * b, c.astype(F64)  # exact: 24 + 24 bits
+    s = product + addend
+    if (s.view(np.int64) & _LOW_BITS == _MIDPOINT).any() or (np.abs(s) < _NEAR_SUBNORMAL).any():
+        s = to_odd(*exact_sum(product, addend))
+    return s.astype(F32)
 
 
 def exact_sum(a, b):
-    """Return f64 arrays (s, e): s = a + b rounded, e the rest, exactly (Knuth's TwoSum)."""
+    """Return f64 (s, e): s = a + b rounded, e the rest, exactly (Knuth's TwoSum)."""
     s = a + b
     t = s - a
     return s, (a - (s - t)) + (b - t)
@@ -24,52 +54,24 @@ def to_odd(s, e):
     """Return the f64 sum s + e rounded to odd: rounding it once more to f32 then rounds only once in effect."""
     bits = s.view(np.int64)
     adjust = (e != 0) & (bits & 1 == 0) & np.isfinite(s)
-    toward = np.where((e > 0) == (s > 0), 1, -1)
+    toward = np.where((e > 0) == (s > 0), np.int64(1), np.int64(-1))
     return np.where(adjust, bits + toward, bits).view(F64)
-
-
-def fma(a, b, c):
-    """Return a·b + c of f32 arrays with one rounding to nearest even."""
-    product, addend = a.astype(F64) * b, c.astype(F64)  # exact: 24 + 24 bits
-    s = product + addend
-    if (s.view(np.int64) & _LOW_BITS == _MIDPOINT).any() or (np.abs(s) < _NEAR_SUBNORMAL).any():
-        s = to_odd(*exact_sum(product, addend))
-    return s.astype(np.float32)
-
-
-def fma_in_place(a, b, c, target):
-    """Return a function that does ``target = fma(a, b, c)`` for ``.ftz``, in scratch arrays, in flush mode.
-
-    Results below 2**-126 become zero there, so only the midpoints of normal numbers need the second look.
-    """
-    product, s = np.empty(len(a), F64), np.empty(len(a), F64)
-    bits, low, middle = s.view(np.int64), np.empty(len(a), np.int64), np.empty(len(a), bool)
-    multiply, add, mask, equal, count, copy = (
-        np.multiply,
-        np.add,
-        np.bitwise_and,
-        np.equal,
-        np.count_nonzero,
-        np.copyto,
-    )
-
-    def run():
-        multiply(a, b, out=product, dtype=F64)
-        add(product, c, out=s, dtype=F64)
-        mask(bits, _LOW_BITS, out=low)
-        equal(low, _MIDPOINT, out=middle)
-        if count(middle):
-            copy(s, to_odd(*exact_sum(product, c.astype(F64))))
-        copy(target, s, casting="same_kind")
-
-    return run
 
 
 def round_down(s, e):
     """Return the f64 value s + e rounded toward −∞ to f32."""
-    r = s.astype(np.float32)
-    above = (r.astype(F64) > s) | ((r.astype(F64) == s) & (e < 0))
-    return np.where(above, np.nextafter(r, np.float32(-np.inf)), r)
+    r = s.astype(F32)
+    wide = r.astype(F64)
+    above = (wide > s) | ((wide == s) & (e < 0))
+    return np.where(above, next_below(r), r)
+
+
+def next_below(x):
+    """Return the f32 next to x toward −∞."""
+    bits = x.view(np.int32)
+    step = np.where(bits < 0, np.int32(1), np.int32(-1))
+    below_zero = np.int32(-(1 << 31) + 1)  # the smallest negative subnormal
+    return np.where(x == 0, below_zero, bits + step).view(F32)
 
 
 def round_up(s, e):

@@ -3,8 +3,8 @@
 import numpy as np
 
 from ...errors import Hazard
+from ..machine.state import LANES
 from ..machine.waiting import NamedWait, PhaseWait, RegisterWait
-from ..machine.warp import LANES
 from ..ptx.module import Imm
 from .memory import addresses
 from .registry import effect, pair_items

@@ -7,8 +7,7 @@ import numpy as np
 
 from ...errors import Hazard, MemoryFault
 from ...layout import InstrDesc, Major, SmemDesc, accumulator_lane, operand_byte_address, split_tmem_address
-from ..machine.warp import LANES
-from .flushing import MODE
+from ..machine.state import LANES
 from .registry import effect, vector_items
 from .synchronisation import first_address
 
@@ -48,6 +47,7 @@ def alloc(warp, ins):
                 f"{warp.where(ins)}: {n} columns wanted, {512 - len(used)} free: the hardware would wait for ever"
             )
         cta.allocated[start] = n
+        cta.allocation_changed()
         at = cta.check_shared(address(), 4, warp.where(ins))
         cta.shared[at : at + 4] = np.frombuffer(np.uint32(start).tobytes(), np.uint8)
 
@@ -69,6 +69,7 @@ def dealloc(warp, ins):
         if UNIT in warp.cta.queues:
             raise Hazard(f"{warp.where(ins)}: tensor memory is freed while matrix multiplies are in flight")
         del warp.cta.allocated[col]
+        warp.cta.allocation_changed()
 
     return run
 
@@ -215,7 +216,7 @@ def mma(warp, ins):
         what = warp.where(ins)
         desc = InstrDesc.unpack(kind, instr())
         add, d, a, b = bool(accumulate[warp.any_lane]), d_address(), a_value(), b_value()
-        land = lambda: MODE.exactly(multiply, cta, desc, d, a, b, from_tmem, add, what)
+        land = lambda: multiply(cta, desc, d, a, b, from_tmem, add, what)
         cta.issue(UNIT, land, what)
 
     return run

@@ -3,6 +3,7 @@
 import ml_dtypes
 import numpy as np
 
+BF16 = np.dtype(ml_dtypes.bfloat16)
 DTYPE = {
     "pred": np.bool_,
     "b8": np.uint8, "u8": np.uint8, "s8": np.int8,

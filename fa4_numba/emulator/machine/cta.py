@@ -22,6 +22,7 @@ class CTA:
         self.shared = np.empty(-(-shared_bytes // 1024) * 1024, np.uint8)
         self.shared16 = self.shared.view(np.uint64).reshape(-1, 2)
         self.tmem = np.empty((TMEM_LANES, TMEM_COLS), np.uint32)
+        self.allocated_groups = np.zeros(1, np.uint64)  # a bit per 32 allocated TMEM columns
         self.warps = []
         self.index = (0, 0, 0)
 
@@ -33,6 +34,7 @@ class CTA:
         self.mbarriers: dict[int, MBarrier] = {}
         self.named = {i: NamedBarrier(i) for i in range(16)}
         self.allocated: dict[int, int] = {}  # first TMEM column → columns
+        self.allocation_changed()
         self.free_registers = 0
         self.queues: dict[object, deque] = {}  # asynchronous work: one FIFO per unit
 
@@ -53,6 +55,11 @@ class CTA:
             del self.queues[unit]
         land()
         return what
+
+    def allocation_changed(self) -> None:
+        """Note the columns of ``allocated`` for compiled code."""
+        bits = sum(((1 << n // 32) - 1) << first // 32 for first, n in self.allocated.items())
+        self.allocated_groups[0] = bits
 
     # -- memory ---------------------------------------------------------------------
     def check_shared(self, low: int, size: int, what: str) -> int:

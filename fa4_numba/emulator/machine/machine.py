@@ -11,13 +11,14 @@ from ...errors import Deadlock, LaunchError, StepLimit
 from ...hw import SM_100A
 from ...layout import TensorMapSpec
 from .. import isa
-from ..isa.flushing import MODE
 from ..isa.tensor_core import land_stores
 from ..ptx import Module, build_blocks, parse
 from ..ptx.parser import DYNAMIC_SHARED_START
 from .cta import CTA
 from .memory import PARAM_WINDOW, GlobalMemory
+from .program import flatten, specials_of
 from .schedule import schedule_of
+from .state import StateLayout
 from .warp import LANES, Warp
 
 _DEFAULT_MAX_STEPS = 10**10
@@ -86,6 +87,8 @@ class Machine:
         Names of mbarriers by byte offset in dynamic shared memory, for messages.
     max_steps : int
         Warp-instructions after which the run is given up.
+    engine : str
+        "compiled" (needs llvmlite), "interpreter", or "auto": compiled where llvmlite is installed.
     progress : callable
         Called as ``progress(ctas_done, ctas)`` after each CTA.
 
@@ -110,6 +113,7 @@ class Machine:
     shared_names: dict = field(default_factory=dict)
     max_steps: int = _DEFAULT_MAX_STEPS
     progress: Callable | None = None
+    engine: str = "auto"
 
     def __post_init__(self):
         self.module = parse(self.program) if not isinstance(self.program, Module) else self.program
@@ -122,16 +126,18 @@ class Machine:
         self._schedule_name = self.schedule
         self.schedule = schedule_of(self.schedule)
         isa.check(self.entry.instructions)
-        self.blocks = build_blocks(self.entry)
+        self.pieces = flatten(build_blocks(self.entry))
         self.shared_names = {self.dynamic_start + k: v for k, v in self.shared_names.items()}
-        self.executed = self.lanes_executed = self.ctas_done = 0
+        self._executed = self._lanes_executed = self.ctas_done = 0
         self.tensor_maps: dict[bytes, TensorMapSpec] = {}
         self.timeline: list[Event] = []
         self._hooks: list[_Hook] = []
         self._pack_arguments()
         self.cta = CTA(self, self.shared_bytes)
         count = -(-self.threads // LANES)
-        self.cta.warps = [Warp(self.cta, i, self.entry, self.blocks, isa.bind_block) for i in range(count)]
+        layout = StateLayout(self.entry.register_counts, specials_of(self.pieces))
+        self.cta.warps = [Warp(self.cta, i, self.entry, self.pieces, layout) for i in range(count)]
+        self._choose_engine(layout)
         self._started = False
 
     # -- loading --------------------------------------------------------------------
@@ -192,6 +198,26 @@ class Machine:
             return DYNAMIC_SHARED_START + self.module.shared[symbol]
         raise LaunchError(f"variable {symbol!r} has no address")
 
+    def _choose_engine(self, layout: StateLayout) -> None:
+        """Let the warps run compiled code, where it is wanted and can be had."""
+        if self.engine not in ("auto", "compiled", "interpreter"):
+            raise LaunchError(f"engine = {self.engine!r}: take 'auto', 'compiled' or 'interpreter'")
+        if self.engine == "interpreter":
+            return
+        try:
+            from ..compiled.engine import CompiledEngine, CompiledProgram
+        except ImportError as error:
+            if self.engine == "compiled":
+                raise LaunchError(
+                    f"engine = 'compiled' needs llvmlite: pip install llvmlite ({error})"
+                ) from error
+            return
+        self.program_code = CompiledProgram(
+            self.pieces, layout, self.address_of, self.module.text + self.entry.name
+        )
+        for warp in self.cta.warps:
+            warp.engine = CompiledEngine(warp, self.program_code)
+
     # -- running ----------------------------------------------------------------------
     def _start(self, number: int) -> None:
         x, y, _ = self.grid
@@ -204,6 +230,9 @@ class Machine:
         """Set up the first CTA (once), so that its memory can be written before anything runs."""
         if not self._started:
             self._initial_memory = self.memory.snapshot()
+            self.global_table = self.memory.table()
+            for warp in self.cta.warps:
+                warp.connect()
             self._start(0)
             self._started, self.steps = True, 0
 
@@ -221,7 +250,7 @@ class Machine:
         if self._started:
             self.memory.restore(self._initial_memory)
         self.schedule = schedule_of(self._schedule_name)
-        self.executed = self.lanes_executed = self.ctas_done = 0
+        self._executed = self._lanes_executed = self.ctas_done = 0
         self.timeline.clear()
         self._started = False
         self.start()
@@ -240,7 +269,7 @@ class Machine:
         bool
             False when the whole grid has finished.
         """
-        with np.errstate(all="ignore"), MODE.flushing():
+        with np.errstate(all="ignore"):
             return self._step()
 
     def _step(self) -> bool:
@@ -260,16 +289,33 @@ class Machine:
         else:
             warp = choice[1]
             warp.run(choice[2])
+            self._count(warp)
             if warp.done:
                 land_stores(warp)
-        if self.executed > self.max_steps:
+        if self._executed > self.max_steps:
             raise StepLimit(
-                f"{self.executed:,} warp-instructions and not finished (limit {self.max_steps:,}): an endless loop? "
+                f"{self._executed:,} warp-instructions and not finished (limit {self.max_steps:,}): an endless loop? "
                 f"Raise max_steps if the kernel is just long. Last: {self.cta.warps[0].where()}"
             )
         for hook in tuple(self._hooks):
             hook.function(self)
         return True
+
+    def _count(self, warp: Warp) -> None:
+        """Collect what a warp has executed."""
+        self._executed += int(warp.state["executed"])
+        self._lanes_executed += int(warp.state["lanes_executed"])
+        warp.state["executed"] = warp.state["lanes_executed"] = 0
+
+    @property
+    def executed(self) -> int:
+        """Warp-instructions executed so far."""
+        return self._executed + sum(int(warp.state["executed"]) for warp in self.cta.warps)
+
+    @property
+    def lanes_executed(self) -> int:
+        """Lane-instructions executed so far."""
+        return self._lanes_executed + sum(int(warp.state["lanes_executed"]) for warp in self.cta.warps)
 
     @property
     def ctas(self) -> int:
@@ -315,7 +361,7 @@ class Machine:
         collecting = gc.isenabled()
         gc.disable()  # a run makes no cycles, but many objects: collections would only scan them
         try:
-            with np.errstate(all="ignore"), MODE.flushing():
+            with np.errstate(all="ignore"):
                 while self._step():
                     if condition(self):
                         break

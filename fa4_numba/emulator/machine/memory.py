@@ -43,6 +43,11 @@ class GlobalMemory:
         self._next = (start + data.size + _GAP + 255) // 256 * 256
         return start
 
+    def table(self) -> np.ndarray:
+        """Return (start, bytes, host address, writable) of every array, for compiled code."""
+        rows = [(a.start, a.data.size, a.data.ctypes.data, a.writable) for a in self._arrays]
+        return np.array(rows, np.uint64).reshape(-1, 4)
+
     def snapshot(self) -> dict[int, np.ndarray]:
         """Return copies of all writable arrays, by address."""
         return {array.start: array.data.copy() for array in self._arrays if array.writable}

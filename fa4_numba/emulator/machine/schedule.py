@@ -3,6 +3,7 @@
 import random
 
 from ...errors import LaunchError
+from .state import WATCH_SIGNALS, WATCH_TMEM_STORES
 
 TURN = 1 << 20  # steps a warp may run before the next one's turn, where nothing else ends it
 
@@ -11,6 +12,7 @@ class Eager:
     """Asynchronous work lands at once."""
 
     at_once = True
+    watches = 0  # instructions that the schedule has a say in: bits of machine.state
 
     def store_lands_now(self) -> bool:
         return True
@@ -27,6 +29,7 @@ class Late(Eager):
     """Asynchronous work lands only when no warp can run: as late as a correct program allows."""
 
     at_once = False
+    watches = WATCH_TMEM_STORES
 
     def store_lands_now(self) -> bool:
         return False
@@ -40,6 +43,7 @@ class Random:
     """
 
     at_once = False
+    watches = WATCH_TMEM_STORES | WATCH_SIGNALS
 
     def __init__(self, seed: int):
         self.random = random.Random(seed)

@@ -1,15 +1,18 @@
 """A warp: 32 lanes, their registers, and the SIMT stack that runs diverged lanes one path at a time."""
 
+from collections.abc import Callable
 from functools import partial
 
 import numpy as np
 
 from ...errors import EmulatorError
-from ..ptx.blocks import Block
+from ..isa.registry import bind_effect
 from ..ptx.module import Imm, Reg, Special, Symbol
+from .interpreter import DIVERGED, EFFECT, ENDED, INTERPRET, MET, Interpreter
+from .program import Piece
+from .state import HEADER, LANES, ROW_DTYPE, StateLayout, aligned_buffer, row_bytes
 
-LANES = 32
-WORD = {1: np.bool_, 16: np.uint16, 32: np.uint32, 64: np.uint64, 128: np.uint64}
+NOWHERE = -2  # no piece has this pc
 
 
 class Place:
@@ -33,24 +36,44 @@ class Place:
 class Warp:
     """One warp of a CTA. Registers are arrays (register, lane); instructions are bound to their rows once."""
 
-    def __init__(self, cta, index: int, entry, blocks: list[Block], binder):
-        self.cta, self.index, self.entry, self.blocks, self.binder = cta, index, entry, blocks, binder
-        counts = entry.register_counts
-        self.registers = {w: np.empty((counts.get(w, 0), LANES), WORD[w]) for w in (1, 16, 32, 64)}
-        self.registers[128] = np.empty((counts.get(128, 0), LANES, 2), np.uint64)
-        self.mask = np.ones(LANES, bool)
-        self.mask_pairs = np.ones(2 * LANES, bool)  # for two f32 per lane
-        self.bound: dict[int, tuple] = {}
+    def __init__(self, cta, index: int, entry, pieces: list[Piece], layout: StateLayout):
+        self.cta, self.index, self.entry, self.pieces, self.layout = cta, index, entry, pieces, layout
+        self.buffer = aligned_buffer(layout.size)
+        self.state = self.buffer[: HEADER.itemsize].view(HEADER)[0]
+        self.mask = self.buffer[layout.mask : layout.mask + LANES].view(np.bool_)
+        self.registers = {width: self._rows(width) for width in (1, 16, 32, 64, 128)}
+        at = layout.size - len(layout.specials) * row_bytes(64)
+        rows = self.buffer[at:].view(np.uint64).reshape(-1, LANES)
+        self.specials = dict(zip(layout.specials, rows))
+        self.effects: dict[int, Callable] = {}
         self.thread = index * LANES + np.arange(LANES)
+        self.engine = self.interpreter = Interpreter(self, pieces)
+
+    def _rows(self, width: int) -> np.ndarray:
+        at, count = self.layout.rows(width), self.layout.counts.get(width, 0)
+        rows = self.buffer[at : at + count * row_bytes(width)].view(ROW_DTYPE[width].base)
+        return rows.reshape(count, LANES, *ROW_DTYPE[width].shape)
+
+    def connect(self) -> None:
+        """Tell compiled code where the memories of the warp's CTA lie."""
+        cta, state, machine = self.cta, self.state, self.cta.machine
+        state["cautious"] = machine.schedule.watches
+        state["shared"], state["shared_bytes"] = cta.shared.ctypes.data, cta.shared_bytes
+        state["tmem"], state["tmem_lane"] = cta.tmem.ctypes.data, self.index % 4 * LANES
+        state["tmem_allocated"] = cta.allocated_groups.ctypes.data
+        state["globals"], state["global_count"] = machine.global_table.ctypes.data, len(machine.global_table)
+        state["params"], state["param_bytes"] = machine.param_bytes.ctypes.data, machine.param_bytes.size
 
     def reset(self) -> None:
         for width, array in self.registers.items():
             array.fill(False if width == 1 else np.iinfo(array.dtype).max)
+        for name, row in self.specials.items():
+            row[:] = self.special(name).astype(np.uint64)
         self.live = self.thread < self.cta.machine.threads
         self.set_mask(self.live.copy())
-        self.stack: list[tuple] = []  # (meeting block, lanes, block where they start; None: they are there)
-        self.block, self.step, self.done = 0, 0, False
-        self.waiting = None
+        self.stack: list[tuple] = []  # (meeting pc, lanes, pc where they start; None: they are there)
+        self.done, self.waiting = False, None
+        self.state["pc"], self.state["meeting"] = 0, NOWHERE
         self.role = f"warp {self.index}"
         self.peeked = None  # the try_wait that failed last: it sleeps when it fails again
         self.tmem_stores: list = []
@@ -66,9 +89,14 @@ class Warp:
     # -- lanes --------------------------------------------------------------------------
     def set_mask(self, mask: np.ndarray) -> None:
         np.copyto(self.mask, mask)
-        np.copyto(self.mask_pairs.reshape(LANES, 2), mask[:, None])
-        self.full = bool(mask.all())
+        self.state["active"] = active = int(np.count_nonzero(mask))
+        self.full = active == LANES
         self.any_lane = int(mask.argmax())
+
+    def taken(self, branch) -> np.ndarray:
+        """Return the active lanes that a guarded branch, ret or exit takes along."""
+        condition = self.row(branch.guard)
+        return self.mask & (~condition if branch.negate else condition)
 
     # -- operands -------------------------------------------------------------------------
     def row(self, register: Reg) -> np.ndarray:
@@ -91,7 +119,8 @@ class Warp:
         if isinstance(operand, Symbol):
             return np.full(LANES, self.cta.machine.address_of(operand.name), dtype)
         if isinstance(operand, Special):
-            return self.special(operand.name).astype(dtype)
+            row = self.specials[operand.name]
+            return row if dtype.itemsize == 8 else row.view(dtype).reshape(LANES, -1)[:, 0]
         raise EmulatorError(f"{self.where()}: cannot read the operand {operand}")
 
     def destination(self, operand, dtype) -> np.ndarray:
@@ -143,81 +172,79 @@ class Warp:
         return np.broadcast_to(np.asarray(simple[base](), np.int64), LANES).copy()
 
     # -- execution --------------------------------------------------------------------------
+    @property
+    def budget(self) -> int:
+        """Pieces that the warp may still run in this turn."""
+        return int(self.state["budget"])
+
+    @budget.setter
+    def budget(self, pieces: int) -> None:
+        self.state["budget"] = pieces
+
     def run(self, budget: int) -> None:
-        """Run until the warp waits, ends, or has run ``budget`` steps (an effect with the arithmetic before it)."""
+        """Run until the warp waits, ends, or has run ``budget`` pieces of the program."""
         self.budget = budget
-        while not self.done and self.waiting is None and self.budget > 0:
-            if self.step == 0 and self.stack and self.block == self.stack[-1][0]:
+        advance = self.engine.advance
+        while not self.done and self.waiting is None:
+            why = advance()
+            if why == EFFECT:
+                self._effect()
+            elif why == MET:
                 self._reconverge()
-                continue
-            steps = self.bound.get(self.block)
-            if steps is None:
-                steps = self.bound[self.block] = self.binder(self, self.blocks[self.block])
-            if self._run_steps(steps):
-                self._leave(self.blocks[self.block])
-
-    def _run_steps(self, steps) -> bool:
-        """Run the block's remaining steps; return whether its end was reached."""
-        machine = self.cta.machine
-        self.budget -= 1
-        while self.step < len(steps):
-            if self.budget <= 0:
-                return False
-            self.budget -= 1
-            full, masked, count, effect, ins = steps[self.step]
-            for function in full if self.full else masked:
-                function()
-            machine.executed += count
-            machine.lanes_executed += count * (LANES if self.full else int(self.mask.sum()))
-            if effect is not None:
-                self.current = ins
-                self.waiting = effect()
-                if self.waiting is not None:
-                    self.step += self.waiting.advance
-                    return False
-            self.step += 1
-        return True
-
-    def _leave(self, block: Block) -> None:
-        """Take the block's branch."""
-        self.step = 0
-        self.cta.machine.executed += block.branch is not None
-        branch = block.branch
-        if branch is None or branch.guard is None:
-            if branch is not None and branch.parts[0] != "bra":
+            elif why == DIVERGED:
+                self._part(self.pieces[self.state["pc"]])
+            elif why == INTERPRET:
+                self.interpreter.interpret()
+            elif why == ENDED:
                 self._lanes_end(self.mask.copy())
             else:
-                self.block = block.following
-            return
-        condition = self.row(branch.guard)
-        taken = self.mask & (~condition if branch.negate else condition)
+                return
+
+    def _effect(self) -> None:
+        pc = int(self.state["pc"])
+        self.current = self.pieces[pc].instruction
+        function = self.effects.get(pc)
+        if function is None:
+            function = self.effects[pc] = bind_effect(self, self.current)
+        self.waiting = function()
+        if self.waiting is None or self.waiting.advance:
+            self.state["pc"] = pc + 1
+
+    def _part(self, piece: Piece) -> None:
+        """Lanes part at a branch, or some of them end there."""
+        branch = piece.instruction
+        taken = self.taken(branch) if branch.guard is not None else self.mask.copy()
         if branch.parts[0] != "bra":
+            self.state["pc"] = piece.following
             self._lanes_end(taken)
-            if not self.done and self.block == block.index:
-                self.block = block.following
             return
-        if not taken.any():
-            self.block = block.following
-        elif (taken == self.mask).all():
-            self.block = block.taken
-        else:
-            rest = self.mask & ~taken
-            self.stack.append((block.reconverge, self.mask.copy(), None))
-            self.stack.append((block.reconverge, rest, block.following))
-            self.set_mask(taken)
-            self.block = block.taken
+        rest = self.mask & ~taken
+        self._push(piece.meeting, self.mask.copy(), None)
+        self._push(piece.meeting, rest, piece.following)
+        self.set_mask(taken)
+        self.state["pc"] = piece.taken
+
+    def _push(self, meeting: int, lanes: np.ndarray, start: int | None) -> None:
+        self.stack.append((meeting, lanes, start))
+        self.state["meeting"] = meeting if meeting >= 0 else NOWHERE
+
+    def _pop(self) -> tuple:
+        top = self.stack.pop()
+        meeting = self.stack[-1][0] if self.stack else NOWHERE
+        self.state["meeting"] = meeting if meeting >= 0 else NOWHERE
+        return top
 
     def _reconverge(self) -> None:
         """The path has reached its meeting point: run the other path, or go on together."""
-        _, mask, start = self.stack.pop()
-        mask = mask & self.live
-        if not mask.any():
+        _, lanes, start = self._pop()
+        lanes = lanes & self.live
+        if not lanes.any():
             if not self.stack:
                 self.done = True
             return
-        self.set_mask(mask)
+        self.set_mask(lanes)
         if start is not None:
-            self.block, self.step = start, 0
+            self.state["pc"] = start
 
     def _lanes_end(self, lanes: np.ndarray) -> None:
         """Lanes return or exit."""
@@ -227,11 +254,11 @@ class Warp:
             self.set_mask(rest)
             return
         while self.stack:
-            reconverge, mask, start = self.stack.pop()
-            mask = mask & self.live
-            if mask.any():
-                self.set_mask(mask)
-                self.block, self.step = (start if start is not None else reconverge), 0
+            meeting, waiting, start = self._pop()
+            waiting = waiting & self.live
+            if waiting.any():
+                self.set_mask(waiting)
+                self.state["pc"] = start if start is not None else meeting
                 return
         self.done = True
 

@@ -1,0 +1,1 @@
+"""The compiled engine: the same instruction descriptions as the interpreter's, traced into LLVM code."""
