@@ -110,7 +110,7 @@ class Case:
         return [replace(spec, address=addresses[buffer] + spec.address) for buffer, spec in self.maps]
 
 
-def emulate(case: Case, schedule: str = "eager") -> np.ndarray:
+def emulate(case: Case, schedule: str = "eager", engine: str = "interpreter") -> np.ndarray:
     """Return the output buffer after a run in the emulator."""
     memory = GlobalMemory()
     source, out = case.data.copy(), np.full(case.out_bytes, UNWRITTEN, np.uint8)
@@ -124,6 +124,7 @@ def emulate(case: Case, schedule: str = "eager") -> np.ndarray:
         memory=memory,
         dynamic_smem_bytes=case.shared_bytes,
         schedule=schedule,
+        engine=engine,
     )
     machine.run()
     return out

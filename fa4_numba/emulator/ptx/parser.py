@@ -4,7 +4,7 @@ import re
 import struct
 
 from ...errors import PtxSyntaxError
-from .module import Entry, Imm, Instruction, Memory, Module, Pair, Reg, Sink, Special, Symbol, Vector
+from .module import Entry, Imm, Instruction, Memory, Module, Not, Pair, Reg, Sink, Special, Symbol, Vector
 
 TYPE_BITS = {"pred": 1, "b8": 16, "u8": 16, "s8": 16, "b16": 16, "u16": 16, "s16": 16, "f16": 16, "bf16": 16}
 TYPE_BITS |= dict.fromkeys(("b32", "u32", "s32", "f32", "f16x2", "bf16x2"), 32)
@@ -99,6 +99,7 @@ class _EntryParser:
         self.symbols = set(shared) | dynamic
         self.counts: dict[int, int] = {}
         self.python_line = None
+        self.carry = None
 
     def error(self, position: int, message: str):
         line = self.text.count("\n", 0, position) + 1
@@ -216,7 +217,16 @@ class _EntryParser:
             args = (Symbol(rest.strip()),)
         else:
             args = tuple(self._operand(part, scope, line) for part in _split(rest))
+        if parts[0] in ("addc", "subc", "madc") or "cc" in parts:
+            args += (self._carry_flag(),)
         return Instruction(op, parts, args, line, statement, guard, negate, self.python_line, scope=scope)
+
+    def _carry_flag(self) -> Reg:
+        """Return the predicate register that stands for the condition code of extended-precision arithmetic."""
+        if self.carry is None:
+            self.carry = Reg("%cc", 1, self.counts.get(1, 0))
+            self.counts[1] = self.carry.index + 1
+        return self.carry
 
     def _register(self, name: str, scope: _Scope) -> Reg | None:
         numbered = re.fullmatch(r"(.*?)(\d+)", name)
@@ -243,9 +253,9 @@ class _EntryParser:
         if "|" in text:
             first, second = text.split("|")
             return Pair(self._operand(first.strip(), scope, line), self._operand(second.strip(), scope, line))
-        register = self._register(text.lstrip("!"), scope)
+        register = self._register(text.removeprefix("!").strip(), scope)
         if register is not None:
-            return register
+            return Not(register) if text.startswith("!") else register
         if _SPECIAL.match(text):
             return Special(text)
         number = parse_number(text)
