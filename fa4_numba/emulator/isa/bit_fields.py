@@ -68,9 +68,10 @@ def bit_field_insert(ins) -> Alu:
     word = unsigned(dtype_of(ins))
 
     def function(a, b, start, count):
-        ones, p = _low_ones(count, word), start & np.uint32(255)
-        mask = _shifted_left(ones, p)
-        return b & ~mask | _shifted_left(a, p) & mask
+        if word.itemsize == 4:
+            start, count = start & np.uint32(255), count & np.uint32(255)
+        mask = _shifted_left(_low_ones(count, word), start)
+        return b & ~mask | _shifted_left(a, start) & mask
 
     sources = [(a, word) for a in ins.args[1:3]] + [(a, np.uint32) for a in ins.args[3:5]]
     return Alu([(ins.args[0], word)], sources, function)
@@ -84,11 +85,9 @@ def _shifted_left(value, amount):
 
 
 def _low_ones(count, word):
-    """Return ``count`` (its low byte) ones; all from the width on."""
-    n = count & np.uint32(255)
-    one = word.type(1)
-    last = np.uint32(8 * word.itemsize - 1)
-    return np.where(n > last, ~word.type(0), (one << np.minimum(n, last).astype(word)) - one)
+    """Return ``count`` ones; all from the width on."""
+    one, last = word.type(1), np.uint32(8 * word.itemsize - 1)
+    return np.where(count > last, ~word.type(0), (one << np.minimum(count, last).astype(word)) - one)
 
 
 @alu("bmsk")

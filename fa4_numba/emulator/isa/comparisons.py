@@ -135,7 +135,7 @@ def select_by_sign(ins) -> Alu:
 
 @alu("testp")
 def test_property(ins) -> Alu:
-    """p = a is finite, infinite, a number, no number, normal, or subnormal."""
+    """p = a is finite, infinite, a number, no number, normal (or zero), or subnormal."""
     dtype, test = dtype_of(ins), ins.parts[1]
     word = unsigned(dtype)
     mantissa = {4: 23, 8: 52}[dtype.itemsize]
@@ -147,7 +147,7 @@ def test_property(ins) -> Alu:
         "infinite": lambda m: m == infinity,
         "number": lambda m: m <= infinity,
         "notanumber": lambda m: m > infinity,
-        "normal": lambda m: (m >= smallest) & (m < infinity),
+        "normal": lambda m: (m == zero) | (m >= smallest) & (m < infinity),
         "subnormal": lambda m: (m != zero) & (m < smallest),
     }
     return Alu([(ins.args[0], np.bool_)], [(ins.args[1], word)], lambda a: tests[test](a & ~sign))

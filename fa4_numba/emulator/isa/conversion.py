@@ -12,6 +12,7 @@ from .registry import Alu, alu, vector_items
 from .rounding import F32, F64, canonical, directed, exact_sum, flush, propagate_nan, to_f32, to_odd
 from .types import DTYPE, unsigned
 
+F32_FORMAT = Format(8, 23, 0x7F7FFFFF, 0x7FFFFFFF, 0x7F800000)
 _U16, _U32 = np.dtype(np.uint16), np.dtype(np.uint32)
 _INTEGRAL = {"rni": np.rint, "rzi": np.trunc, "rmi": np.floor, "rpi": np.ceil}
 
@@ -135,15 +136,15 @@ def _register_type(kind: str):
 
 
 def _value(a, kind: str, ins):
-    """Return the f32 or f64 that a register holds."""
+    """Return the f32 or f64 that a register holds. ``.ftz`` has no effect where f32 becomes f16."""
     if kind in FORMATS:
         return widen(a.astype(np.uint32), FORMATS[kind])
-    return flush(a) if ins.has("ftz") and kind == "f32" else a
+    return flush(a) if ins.has("ftz") and kind == "f32" and not ins.has("f16") else a
 
 
 def _flush_mode(ins, *kinds) -> bool | None:
     """Whether the CPU may flush subnormals: None where none can occur."""
-    if "f32" in kinds and ins.has("ftz"):
+    if "f32" in kinds and ins.has("ftz") and "f16" not in kinds:
         return True
     return False if {"f32", "f64", "bf16"} & {*kinds} else None
 
@@ -158,7 +159,11 @@ def _between_floats(ins, source: str, to: str) -> Alu:
             a = propagate_nan(integral(a), a) if source == "f64" else integral(a)
         if to in FORMATS:
             pattern = narrow(a, FORMATS[to], mode or "rn", ins.has("satfinite"))
+            if source == "f64":
+                pattern = np.where(np.isnan(a), _nan_from_f64(a, FORMATS[to]), pattern)
             return after(ins, pattern, FORMATS[to]).astype(_U16)
+        if source == "bf16" and to == "f32":
+            return a  # the same bits, NaNs included
         return _finished(ins, _widened(a, to, mode), to, a)
 
     fast = to == "bf16" and mode is None and source == "f32"  # by integers alone: no mode of the CPU matters
@@ -175,15 +180,20 @@ def _widened(a, to: str, mode: str | None):
 
 
 def _finished(ins, x, to: str, a):
-    """Canonical NaNs, ``.sat``, ``.ftz``."""
+    """NaNs, ``.sat``, ``.ftz`` (for what is too small before rounding)."""
     dtype = x.dtype
-    if to == "f32":
+    if a.dtype == F64 and to == "f32":
+        nan = _nan_from_f64(a, F32_FORMAT).view(F32)
+        x = np.where(np.isnan(a), nan, x)
+    elif to == "f32":
         x = canonical(x)
     elif a.dtype == F32:
         x = np.where(np.isnan(x), _nan_from_f32(a), x)
     if ins.has("sat"):
         x = np.where(x > 0, np.where(x < 1, x, dtype.type(1)), dtype.type(0))
-    return flush(x) if ins.has("ftz") and to == "f32" else x
+    if ins.has("ftz") and a.dtype == F64:
+        x = np.where(np.absolute(a) < F64(2.0**-126), x * dtype.type(0), x)
+    return x
 
 
 def _nan_from_f32(a):
@@ -193,14 +203,24 @@ def _nan_from_f32(a):
     return ((bits & sign) << np.uint64(32) | np.uint64(0x7FF8 << 48) | (bits & np.uint64(0x7FFFFF)) << up).view(F64)
 
 
+def _nan_from_f64(a, fmt: Format):
+    """A narrower format keeps the sign and the highest bits of an f64's NaN, made quiet."""
+    bits = a.view(np.uint64)
+    sign = (bits >> np.uint64(63) << np.uint64(fmt.bits - 1)).astype(np.uint32)
+    mantissa = (bits & np.uint64((1 << 52) - 1)) >> np.uint64(52 - fmt.mantissa)
+    return sign | np.uint32(fmt.infinity | 1 << fmt.mantissa - 1) | mantissa.astype(np.uint32)
+
+
 def _to_tf32(ins) -> Alu:
     """d = f32 with 10 mantissa bits, the rest 0: ``.rn``, ``.rz``, or ``.rna`` (ties away from zero)."""
     mode = next(p for p in ins.parts if p in ("rn", "rz", "rna"))
     fmt = FORMATS["tf32"]
 
     def function(a):
-        pattern = narrow(a, fmt, mode, ins.has("satfinite"))
-        return after(ins, pattern, fmt) << np.uint32(13)
+        pattern = after(ins, narrow(a, fmt, mode, ins.has("satfinite")), fmt) << np.uint32(13)
+        if mode == "rna":  # a NaN is only cut off
+            pattern = np.where(np.isnan(a), a.view(np.uint32) & ~np.uint32(0x1FFF), pattern)
+        return pattern
 
     return Alu([(ins.args[0], _U32)], [(ins.args[1], np.float32)], function)
 

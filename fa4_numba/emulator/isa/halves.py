@@ -34,7 +34,7 @@ def lanewise(ins, function, operands: int) -> Alu:
     return Alu([(ins.args[0], whole)], [(a, whole) for a in ins.args[1 : 1 + operands]], each, flushes=False)
 
 
-def half_alu(ins, function, operands: int, finish=lambda pattern, *sources: pattern) -> Alu:
+def half_alu(ins, function, operands: int) -> Alu:
     """Describe ``d = function(a, b, …)``; the function takes f64 and returns an exact sum of two f64."""
     kind, _ = half_type(ins)
     fmt, ftz = FORMATS[kind], ins.has("ftz") and kind == "f16"
@@ -43,8 +43,9 @@ def half_alu(ins, function, operands: int, finish=lambda pattern, *sources: patt
         if ftz:
             patterns = [flushed(p, fmt) for p in patterns]
         total = to_odd(*function(*(widen(p, fmt).astype(F64) for p in patterns)))
-        pattern = finish(after(ins, narrow(total, fmt), fmt), *patterns)
-        return flushed(pattern, fmt) if ftz else pattern
+        if ftz:  # what is too small before rounding
+            total = np.where(np.absolute(total) < F64(2.0 ** (1 - fmt.bias)), total * F64(0), total)
+        return after(ins, narrow(total, fmt), fmt)
 
     return lanewise(ins, one, operands)
 
@@ -85,15 +86,12 @@ def half_mul(ins) -> Alu:
 
 
 def half_fma(ins) -> Alu:
-    """d = a · b + c; ``.oob``: 0 where a or b is the NaN that marks elements out of bounds."""
-    fmt = FORMATS[half_type(ins)[0]]
+    """d = a · b + c.
 
-    def clear(pattern, a, b, c):
-        marked = (a == np.uint32(fmt.sign << 1) - np.uint32(1)) | (b == np.uint32(fmt.sign << 1) - np.uint32(1))
-        return np.where(marked, np.uint32(0), pattern)
-
-    options = {"finish": clear} if ins.has("oob") else {}
-    return half_alu(ins, lambda a, b, c: exact_sum(a * b, c), 3, **options)
+    ``.oob`` gives 0 where an operand is the NaN with which tensor copies mark elements out of bounds: these copies
+    fill with zeros here, and no other NaN does that.
+    """
+    return half_alu(ins, lambda a, b, c: exact_sum(a * b, c), 3)
 
 
 def half_pick(ins, function, operands: int) -> Alu:

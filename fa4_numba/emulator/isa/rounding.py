@@ -17,7 +17,10 @@ CANONICAL_NAN = {
 
 
 def flush(x):
-    """Return f32 with subnormals replaced by zeros of their sign (``.ftz``)."""
+    """Return f32 (or f64) with subnormals replaced by zeros of their sign (``.ftz``)."""
+    if x.dtype == F64:
+        bits = x.view(np.uint64)
+        return np.where(bits & np.uint64(0x7FF << 52), bits, bits & np.uint64(1 << 63)).view(F64)
     if hasattr(x, "flush"):
         return x.flush()
     bits = x.view(np.uint32)
@@ -103,5 +106,5 @@ def propagate_nan(result, *sources):
     quiet, word = np.uint64(1 << 51), np.uint64
     bits = np.where(np.isnan(result), word(0xFFF8000000000000), result.view(word))
     for source in sources:
-        bits = np.where(np.isnan(source), source.view(word) | quiet, bits)
+        bits = np.where(np.isnan(result) & np.isnan(source), source.view(word) | quiet, bits)
     return bits.view(F64)
