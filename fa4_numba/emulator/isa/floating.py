@@ -14,6 +14,7 @@ from .rounding import (
     directed,
     exact_sum_toward,
     flush,
+    flush_product,
     fma,
     propagate_nan,
     to_f32,
@@ -90,9 +91,12 @@ def float_mul(ins) -> Alu:
     if _is_f64(ins):
         function = np.multiply if mode is None else (lambda a, b: fma64(a, b, _zero_like(a, b), mode))
         return _float_alu(ins, lambda a, b: propagate_nan(function(a, b), a, b), 2)
+    product = lambda a, b: (a.astype(F64) * b.astype(F64), F64(0))
+    if mode is None and ins.has("ftz"):
+        return _float_alu(ins, lambda a, b: flush_product(a * b, lambda: product(a, b)), 2)
     if mode is None:
         return _float_alu(ins, np.multiply, 2)
-    return _float_alu(ins, lambda a, b: to_f32(a.astype(F64) * b.astype(F64), F64(0), mode), 2)
+    return _float_alu(ins, lambda a, b: to_f32(*product(a, b), mode), 2)
 
 
 def _zero_like(a, b):
@@ -108,9 +112,11 @@ def fused_multiply_add(ins) -> Alu:
     mode = direction(ins)
     if _is_f64(ins):
         return _float_alu(ins, lambda a, b, c: fma64_rn(a, b, c) if mode is None else fma64(a, b, c, mode), 3)
+    exact = lambda a, b, c: exact_sum_toward(a.astype(F64) * b.astype(F64), c.astype(F64), mode)
+    if mode is None and ins.has("ftz"):
+        return _float_alu(ins, lambda a, b, c: flush_product(fma(a, b, c), lambda: exact(a, b, c)), 3)
     if mode is None:
         return _float_alu(ins, fma, 3)
-    exact = lambda a, b, c: exact_sum_toward(a.astype(F64) * b.astype(F64), c.astype(F64), mode)
     return _float_alu(ins, lambda a, b, c: to_f32(*exact(a, b, c), mode), 3)
 
 
@@ -218,7 +224,7 @@ def float_sign(ins) -> Alu:
 def reciprocal(ins) -> Alu:
     """d = 1 / a."""
     if ins.has("approx"):
-        return transcendental(ins)
+        return _upper_half(ins, lambda a: 1 / a) if _is_f64(ins) else transcendental(ins)
     one = np.dtype(dtype_of(ins)).type(1)
     return _quotient(ins, 1, lambda a: (one, a))
 
@@ -250,11 +256,20 @@ _IN_F64 = {
 }
 
 
+def _upper_half(ins, function) -> Alu:
+    """The coarse f64 approximations look at the upper 32 bits of a, and give only those of the result."""
+    high = np.uint64(0xFFFFFFFF << 32)
+    upper = lambda a: (a.view(np.uint64) & high).view(F64)
+    return _float_alu(ins, lambda a: upper(propagate_nan(function(upper(a)), upper(a))), 1)
+
+
 @alu("ex2", "lg2", "rsqrt", "tanh", "sin", "cos")
 def transcendental(ins) -> Alu:
     """d = f(a), rounded from f64: the ``.approx`` forms too, which is closer than the hardware promises."""
     function = _IN_F64[ins.parts[0]]
     if ins.parts[-1] in FORMATS or ins.parts[-1].endswith("6x2"):
         return halves.half_alu(ins, lambda a: halves.exact(function(a)), 1)
+    if _is_f64(ins) and ins.has("ftz"):
+        return _upper_half(ins, function)
     dtype = dtype_of(ins)
     return _float_alu(ins, lambda a: function(a.astype(F64)).astype(dtype), 1)

@@ -43,8 +43,9 @@ def half_alu(ins, function, operands: int) -> Alu:
         if ftz:
             patterns = [flushed(p, fmt) for p in patterns]
         total = to_odd(*function(*(widen(p, fmt).astype(F64) for p in patterns)))
-        if ftz:  # what is too small before rounding
-            total = np.where(np.absolute(total) < F64(2.0 ** (1 - fmt.bias)), total * F64(0), total)
+        if ftz:  # too small once it is rounded with as many bits as a normal number has
+            limit = F64(2.0 ** (1 - fmt.bias) - 2.0 ** (-1 - fmt.bias - fmt.mantissa))
+            total = np.where(np.absolute(total) < limit, total * F64(0), total)
         return after(ins, narrow(total, fmt), fmt)
 
     return lanewise(ins, one, operands)

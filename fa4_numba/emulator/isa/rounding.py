@@ -8,6 +8,7 @@ import numpy as np
 F32, F64 = np.float32, np.float64
 TINY = np.float32(2.0**-126)  # smallest normal f32
 _NEAR_SUBNORMAL = 2.0**-125  # below, f32 has fewer bits and other midpoints
+_ROUNDS_UP = 2.0**-126 - 2.0**-151  # from here on to 2**-126 in 24 bits
 _LOW_BITS, _MIDPOINT = np.int64((1 << 29) - 1), np.int64(1 << 28)  # f64 mantissa bits that f32 lacks
 CANONICAL_NAN = {
     np.dtype(np.float16): np.uint16(0x7FFF),
@@ -25,6 +26,23 @@ def flush(x):
         return x.flush()
     bits = x.view(np.uint32)
     return np.where(bits & np.uint32(0x7F800000), bits, bits & np.uint32(0x80000000)).view(F32)
+
+
+def flush_product(r, exact):
+    """Flush r, the f32 that a·b (+ c) was rounded to; ``exact()`` returns the f64 sum and its rest.
+
+    GPUs judge the result rounded with as many bits as a normal number has: a little below the smallest normal number
+    it is flushed, though with a subnormal's bits it would round up to that number. The CPU's own mode does the same.
+    """
+    if hasattr(r, "flush") and r.trace.flushing:
+        return r
+    up = np.absolute(r) == TINY
+    if isinstance(up, np.ndarray) and not up.any():
+        return flush(r)
+    s, e = exact()
+    size = np.absolute(s)
+    below = (size < _ROUNDS_UP) | (size == _ROUNDS_UP) & (e * s < 0)
+    return flush(np.where(up & below, r * F32(0.5), r))
 
 
 def canonical(x):
