@@ -1,8 +1,8 @@
 """The body of an entry: statements in nested scopes become a flat list of instructions.
 
 Three things are rewritten on the way, so that nothing after the parser has to know of them: ``brx.idx`` becomes
-comparisons and branches, a call of a function of the module becomes that function's body, and a negated operand
-``!p`` becomes a ``not.pred`` before the instruction.
+comparisons and branches, a call of a function of the module becomes that function's body, and the carry flag of
+extended-precision arithmetic becomes a predicate.
 """
 
 import re
@@ -13,6 +13,7 @@ from .module import Entry, Imm, Instruction, Reg, Symbol
 from .operands import parse_operand, split
 from .scope import Scope
 
+CARRYING = ("addc", "subc", "madc")
 MAX_REGISTERS = 1 << 20
 MAX_INSTRUCTIONS = 1 << 20
 _LABEL = re.compile(r"([\w$%.]+)\s*:(?!:)")
@@ -32,6 +33,7 @@ class BodyParser:
         self.instructions = entry.instructions
         self.counts = entry.register_counts
         self.calls: list[str] = []  # functions that are being inlined
+        self.carry: Reg | None = None
         self.python_line: str | None = None
         self.line = 0
 
@@ -130,6 +132,12 @@ class BodyParser:
         index = self._reserve(width, 1)
         return Reg(f"new{index}", width, index)
 
+    def _carry_flag(self) -> Reg:
+        """Return the predicate register that stands for the condition code of extended-precision arithmetic."""
+        if self.carry is None:
+            self.carry = self._new_register(1)
+        return self.carry
+
     def _declare_variable(self, statement: str, scope: Scope) -> None:
         """A ``.local`` or ``.param`` variable of a body: bytes that every lane has for itself."""
         found = parse_declaration(statement, "variable")
@@ -162,7 +170,9 @@ class BodyParser:
         elif root == "bra":
             self._branch(rest.strip(), statement, scope, guard, negate)
         else:
-            args = tuple(self._operand(part, scope, statement) for part in split(rest))
+            args = tuple(parse_operand(part, scope, self.variables) for part in split(rest))
+            if root in CARRYING or "cc" in op.split("."):
+                args += (self._carry_flag(),)
             self._emit(op, args, statement, scope, guard, negate)
 
     def _emit(self, op: str, args: tuple, text: str, scope: Scope, guard=None, negate=False) -> None:
@@ -174,16 +184,6 @@ class BodyParser:
 
     def _branch(self, label: str, text: str, scope: Scope, guard=None, negate=False) -> None:
         self._emit("bra", (Symbol(label),), text, scope, guard, negate)
-
-    def _operand(self, text: str, scope: Scope, statement: str):
-        if not text.startswith("!"):
-            return parse_operand(text, scope, self.variables)
-        register = scope.register(text[1:].strip())
-        if register is None or register.width != 1:
-            raise PtxSyntaxError(f"{text!r} is no predicate")
-        negated = self._new_register(1)
-        self._emit("not.pred", (negated, register), statement, scope)
-        return negated
 
     def _indexed_branch(self, rest: str, text: str, scope: Scope, guard, negate) -> None:
         """``brx.idx index, table``: compare with each index but the last, whose target takes the rest."""

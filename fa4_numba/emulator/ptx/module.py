@@ -13,6 +13,13 @@ class Reg:
 
 
 @dataclass(frozen=True)
+class Not:
+    """``!p``: a predicate register that is read inverted."""
+
+    register: Reg
+
+
+@dataclass(frozen=True)
 class Imm:
     """An immediate: an int, or a float given by its bits."""
 

@@ -3,7 +3,7 @@
 import re
 
 from ...errors import PtxSyntaxError
-from .module import Imm, Memory, Pair, Sink, Special, Symbol, Vector
+from .module import Imm, Memory, Not, Pair, Sink, Special, Symbol, Vector
 from .numbers import parse_number
 from .scope import Scope
 
@@ -36,6 +36,11 @@ def parse_operand(text: str, scope: Scope, variables):
         if len(names) != 2:
             raise PtxSyntaxError(f"{text!r} names more than two destinations")
         return Pair(*(parse_operand(name, scope, variables) for name in names))
+    if text.startswith("!"):
+        register = scope.register(text[1:].strip())
+        if register is None or register.width != 1:
+            raise PtxSyntaxError(f"{text!r} is no predicate")
+        return Not(register)
     return _plain(text, scope, variables)
 
 
