@@ -5,7 +5,7 @@ from .block_scaled import BlockScaledDesc
 from .descriptors import InstrDesc, Major, SmemDesc, operand_byte_address
 from .swizzle import Swizzle, swizzle_address
 from .tensor_map import TensorMapSpec
-from .tmem import DataPath, accumulator_lane, cells, split_tmem_address, tmem_address, warp_lanes
+from .tmem import DataPath, accumulator_lane, cells, copy_rows, split_tmem_address, tmem_address, warp_lanes
 
 __all__ = [
     "BlockScaledDesc",
@@ -18,6 +18,7 @@ __all__ = [
     "accumulator_lane",
     "bank_conflicts",
     "cells",
+    "copy_rows",
     "operand_byte_address",
     "split_tmem_address",
     "swizzle_address",
