@@ -12,6 +12,8 @@ from . import (
     tcgen05_copy,
     tcgen05_data,
     tcgen05_mma,
+    tensor_maps,
+    tma,
 )
 from .registry import ALU, EFFECT, check
 from .tcgen05_data import land_stores
@@ -33,6 +35,8 @@ __all__ = [
     "tcgen05_copy",
     "tcgen05_data",
     "tcgen05_mma",
+    "tensor_maps",
+    "tma",
 ]
 
 
