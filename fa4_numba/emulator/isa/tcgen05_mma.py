@@ -43,19 +43,22 @@ def mma(warp, ins):
     scale_d = _scale_d(rest, stationary, kind)
     zero_mask = warp.scalar(rest[0], np.uint64) if rest and stationary else lambda: 0
     vector = next((p for p in ins.parts if p.startswith(("scale_vec::", "block16", "block32"))), None)
-    cta, known = warp.cta, {}
+    cta, known = (
+        warp.cta,
+        warp.cta.cluster.multiplies,
+    )  # instructions of one kind share a multiply, to be done as one
+    form = kind, group, from_tmem, stationary, vector
 
     def run():
         what, bits = warp.where(ins), instruction()
-        if bits not in known:
-            known[bits] = _multiply(kind, bits, group, from_tmem, stationary, vector, what)
+        multiply = known.get((form, bits))
+        if multiply is None:
+            multiply = known[form, bits] = _multiply(kind, bits, group, from_tmem, stationary, vector, what)
         if zero_mask():
             raise Hazard(f"{what}: a zero-column mask is not implemented")
         scales = [address() for address in scale_addresses]
         operands = (a_value(), b_value(), what, *scales)
-        collect(
-            cta, known[bits], d_address(), operands, bool(accumulate[warp.any_lane]), scale_d, lane_mask()
-        )
+        collect(cta, multiply, d_address(), operands, bool(accumulate[warp.any_lane]), scale_d, lane_mask())
 
     return run
 

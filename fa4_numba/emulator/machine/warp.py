@@ -11,7 +11,7 @@ from ..ptx.module import Imm, Reg, Special, Symbol
 from .interpreter import DIVERGED, EFFECT, ENDED, INTERPRET, MET, Interpreter
 from .memory import RANK_SHIFT
 from .program import ADDRESS_OF, Piece
-from .state import HEADER, LANES, ROW_DTYPE, WATCH_ACCESSES, StateLayout, aligned_buffer, row_bytes
+from .state import HEADER, LANES, ROW_DTYPE, StateLayout, aligned_buffer, row_bytes
 
 NOWHERE = -2  # no piece has this pc
 
@@ -58,7 +58,8 @@ class Warp:
     def connect(self) -> None:
         """Tell compiled code where the memories of the warp's CTA lie."""
         cta, state, machine = self.cta, self.state, self.cta.machine
-        state["cautious"] = machine.schedule.watches | (WATCH_ACCESSES if machine.checker is not None else 0)
+        state["cautious"] = machine.watches
+        state["barriers"], state["warp"] = cta.barrier_table.ctypes.data, self.index
         state["shared"], state["shared_bytes"] = cta.shared.ctypes.data, cta.shared_bytes
         state["shared_low"] = cta.rank << RANK_SHIFT
         state["tmem"], state["tmem_lane"] = cta.tmem.ctypes.data, self.index % 4 * LANES
@@ -136,7 +137,9 @@ class Warp:
         return lambda: int(lanes[self.any_lane])
 
     def special(self, name: str) -> np.ndarray:
-        """Return a special register as 32 integers. Values that change from CTA to CTA are read by ``mov``."""
+        """Return a special register, or the address of a variable (``&name``), as 32 integers."""
+        if name[0] == "&":
+            return np.full(LANES, self.cta.address_of(name[1:]), np.int64)
         m, lanes = self.cta.machine, np.arange(LANES)
         if name.startswith(ADDRESS_OF):
             return np.full(LANES, self.cta.address_of(name.removeprefix(ADDRESS_OF)), np.int64)
