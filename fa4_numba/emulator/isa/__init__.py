@@ -1,12 +1,19 @@
 """What each instruction does, written once. Importing this package fills the registry."""
 
 from . import (
+    arithmetic,
+    bit_fields,
     bulk,
+    carry,
     cluster,
+    comparisons,
+    control,
     conversion,
     floating,
     integer,
+    launch_control,
     memory,
+    moves,
     synchronisation,
     tcgen05_alloc,
     tcgen05_copy,
@@ -14,6 +21,7 @@ from . import (
     tcgen05_mma,
     tensor_maps,
     tma,
+    wide,
 )
 from .registry import ALU, EFFECT, check
 from .tcgen05_data import land_stores
@@ -22,14 +30,21 @@ from .tensor_core import flush
 __all__ = [
     "ALU",
     "EFFECT",
+    "arithmetic",
+    "bit_fields",
     "bulk",
+    "carry",
     "check",
     "cluster",
+    "comparisons",
+    "control",
     "conversion",
     "end_of_warp",
     "floating",
     "integer",
+    "launch_control",
     "memory",
+    "moves",
     "synchronisation",
     "tcgen05_alloc",
     "tcgen05_copy",
@@ -37,6 +52,7 @@ __all__ = [
     "tcgen05_mma",
     "tensor_maps",
     "tma",
+    "wide",
 ]
 
 

@@ -14,7 +14,7 @@ from .. import isa
 from ..ptx import Module, build_blocks, parse
 from ..ptx.parser import DYNAMIC_SHARED_START
 from .cluster import Cluster
-from .memory import MAX_CLUSTER_CTAS, PARAM_WINDOW, GlobalMemory
+from .memory import LOCAL_WINDOW, MAX_CLUSTER_CTAS, PARAM_WINDOW, GlobalMemory
 from .program import addresses_as_specials, flatten, specials_of
 from .schedule import schedule_of
 from .state import WATCH_ACCESSES, WATCH_SIGNALS, WATCH_STAGES, WATCH_TMEM_STORES, StateLayout
@@ -201,7 +201,11 @@ class Machine:
         if len(self.args) != len(params):
             raise LaunchError(f"{self.entry.name} takes {len(params)} arguments, got {len(self.args)}")
         self.param_bytes = np.zeros(max(size, 1), np.uint8)
-        self._params = {name: PARAM_WINDOW + offset for name, offset in offsets.items()}
+        self._addresses = {name: PARAM_WINDOW + offset for name, offset in offsets.items()}
+        self._addresses |= {name: LOCAL_WINDOW + offset for name, offset in self.entry.locals.items()}
+        for name, initial in self.module.variables.items():
+            data = np.frombuffer(bytearray(initial), np.uint8)
+            self._addresses[name] = self.memory.bind(data, name, writable=True)
         floats = {name for name in offsets if f".f32 {name}" in self.module.text}
         for value, (name, count, _) in zip(self.args, params):
             at = offsets[name]
@@ -210,9 +214,9 @@ class Machine:
             )
 
     def address_of(self, symbol: str) -> int:
-        """Return the address of a parameter or shared variable in its own state space."""
-        if symbol in self._params:
-            return self._params[symbol]
+        """Return the address of a parameter or variable in its own state space."""
+        if symbol in self._addresses:
+            return self._addresses[symbol]
         if symbol in self.module.dynamic_shared:
             return self.dynamic_start
         if symbol in self.module.shared:
