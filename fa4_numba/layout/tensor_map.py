@@ -13,13 +13,13 @@ ELEMENT_BYTES = {
     "uint32": 4,
     "int32": 4,
     "uint64": 8,
-    "int64": 8,
     "float16": 2,
     "bfloat16": 2,
     "float32": 4,
     "float64": 8,
     "float8_e4m3fn": 1,
     "float8_e5m2": 1,
+    "int64": 8,
 }
 MAX_RANK = 5
 _NAN = {"float16": 0x7FFF, "bfloat16": 0x7FFF, "float32": 0x7FFFFFFF, "float64": 0x7FFFFFFFFFFFFFFF}
