@@ -132,7 +132,7 @@ class Warp:
         if isinstance(operand, Imm):
             return np.full(LANES, constant(operand.value, dtype), dtype)
         if isinstance(operand, Symbol):
-            return np.full(LANES, self.cta.address_of(operand.name), dtype)
+            return np.full(LANES, self.cta.address_of(operand.name), np.uint64).astype(dtype)
         if isinstance(operand, Special):
             row = self.specials[operand.name]
             return row if dtype.itemsize == 8 else row.view(dtype).reshape(LANES, -1)[:, 0]
