@@ -98,7 +98,9 @@ class TensorMapSpec:
                 f"tensor map box row is {inner} bytes: swizzle {self.swizzle.value} takes at most its span"
             )
         if self.oob_fill not in ("zero", "nan") or (self.oob_fill == "nan" and self.dtype not in _NAN):
-            raise ArrayError(f"oob_fill = {self.oob_fill!r} with {self.dtype}: take 'zero', or 'nan' for floats")
+            raise ArrayError(
+                f"oob_fill = {self.oob_fill!r} with {self.dtype}: take 'zero', or 'nan' for floats"
+            )
         object.__setattr__(self, "element_strides", tuple(self.element_strides) or (1,) * rank)
         if len(self.element_strides) != rank or not all(1 <= s <= 8 for s in self.element_strides):
             raise ArrayError(f"element strides {self.element_strides}: takes {rank} numbers from 1 to 8")

@@ -11,6 +11,7 @@ from ...errors import Deadlock, LaunchError, StepLimit
 from ...hw import SM_100A
 from ...layout import TensorMapSpec
 from .. import isa
+from ..checks import Checker
 from ..ptx import Module, build_blocks, parse
 from ..ptx.parser import DYNAMIC_SHARED_START
 from .cluster import Cluster
@@ -91,6 +92,8 @@ class Machine:
         Warp-instructions after which the run is given up.
     engine : str
         "compiled" (needs llvmlite), "interpreter", or "auto": compiled where llvmlite is installed.
+    check : bool
+        Track hazards (slower): ``machine.checker.reports`` afterwards.
     progress : callable
         Called as ``progress(ctas_done, ctas)`` after each cluster.
 
@@ -116,6 +119,7 @@ class Machine:
     max_steps: int = _DEFAULT_MAX_STEPS
     progress: Callable | None = None
     engine: str = "auto"
+    check: bool = False
 
     def __post_init__(self):
         self.module = parse(self.program) if not isinstance(self.program, Module) else self.program
@@ -135,7 +139,7 @@ class Machine:
         self.timeline: list[Event] = []
         self._hooks: list[_Hook] = []
         self._pack_arguments()
-        self.checker = None  # told of every access to shared and tensor memory
+        self.checker = Checker(self) if self.check else None
         layout = StateLayout(self.entry.register_counts, specials_of(self.pieces))
         self.live = Cluster(self, lambda cta, i: Warp(cta, i, self.entry, self.pieces, layout))
         self._choose_engine(layout)
@@ -371,6 +375,8 @@ class Machine:
             if warp.done:
                 continue
             if warp.waiting is not None and warp.waiting.ready():
+                if self.checker is not None and hasattr(warp.waiting, "meeting"):
+                    self.checker.released(warp, warp.waiting.meeting)
                 warp.waiting = None
             if warp.waiting is None:
                 if not out:
@@ -387,6 +393,8 @@ class Machine:
             self.progress(self.ctas_done, self.ctas)
 
     def _finish_cluster(self):
+        if self.checker is not None:
+            self.checker.finish()
         self.count_cluster()
         number = self.next_cluster()
         self._finished = number is None
