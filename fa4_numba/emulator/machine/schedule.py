@@ -10,6 +10,7 @@ class Eager:
     """Asynchronous work lands at once."""
 
     at_once = True
+    repeatable = True  # a cluster runs the same way whatever ran before it
     watches = 0  # instructions that the schedule has a say in: bits of machine.state
 
     def store_lands_now(self) -> bool:
@@ -76,6 +77,7 @@ class Random:
     """
 
     at_once = False
+    repeatable = False
     watches = WATCH_TMEM_STORES | WATCH_SIGNALS
 
     def __init__(self, seed: int, kept: frozenset[int] | None = None):
