@@ -182,7 +182,8 @@ class Machine:
             raise LaunchError(
                 f"{self.dynamic_smem_bytes} bytes of dynamic shared memory: a CTA has at most {most}"
             )
-        self.entry_registers = min(255, SM_100A.registers_per_sm // max(self.threads, 1)) // 8 * 8
+        most = min(256, self.entry.max_registers or 256)
+        self.entry_registers = min(most, SM_100A.registers_per_sm // max(self.threads, 1)) // 8 * 8
 
     def _cluster_shape(self) -> tuple:
         """Return the cluster's shape: the launch's, or what the kernel requires."""
