@@ -45,9 +45,7 @@ class _Exporter:
     def __init__(self, address: int, shape, strides, dtype: str):
         integers = lambda values: (ctypes.c_int64 * len(values))(*values)
         self._shape, self._strides = integers(shape), integers(strides)
-        tensor = _Tensor(
-            address, _Device(_CUDA, 0), len(shape), _dtype(dtype), self._shape, self._strides, 0
-        )
+        tensor = _Tensor(address, _Device(_CUDA, 0), len(shape), _dtype(dtype), self._shape, self._strides, 0)
         self._managed = _Managed(tensor, None, _ignore)
 
     def __dlpack__(self, **options):

@@ -10,7 +10,7 @@ from ..isa.registry import bind_effect
 from ..ptx.module import Imm, Reg, Special, Symbol
 from .interpreter import DIVERGED, EFFECT, ENDED, INTERPRET, MET, Interpreter
 from .memory import LOCAL_WINDOW, RANK_SHIFT
-from .program import ADDRESS_OF, Piece
+from .program import Piece
 from .state import HEADER, LANES, ROW_DTYPE, StateLayout, aligned_buffer, row_bytes
 
 NOWHERE = -2  # no piece has this pc
@@ -108,7 +108,9 @@ class Warp:
         """Return where in ``local`` the active lanes' addresses lie; ``size`` bytes each."""
         offsets, mine = addresses - LOCAL_WINDOW, self.entry.local_bytes
         if int(offsets.min()) < 0 or int(offsets.max()) + size > mine:
-            raise MemoryFault(f"{what}: address {int(addresses.max()):#x} is outside of the lane's {mine} local bytes")
+            raise MemoryFault(
+                f"{what}: address {int(addresses.max()):#x} is outside of the lane's {mine} local bytes"
+            )
         return np.flatnonzero(self.mask) * mine + offsets
 
     # -- operands -------------------------------------------------------------------------
@@ -151,8 +153,6 @@ class Warp:
         if name[0] == "&":
             return np.full(LANES, self.cta.address_of(name[1:]), np.int64)
         m, lanes = self.cta.machine, np.arange(LANES)
-        if name.startswith(ADDRESS_OF):
-            return np.full(LANES, self.cta.address_of(name.removeprefix(ADDRESS_OF)), np.int64)
         base, _, axis = name[1:].partition(".")
         i = "xyz".index(axis) if axis else 0
         x, y, _ = m.block
