@@ -71,8 +71,14 @@ def unpack(data: bytes) -> TensorMapSpec:
     if one("interleave_layout"):
         raise ArrayError("the tensor map has an interleaved layout, which the emulator does not serve")
     if one("swizzle_atomicity"):
-        raise ArrayError("the tensor map swizzles other pieces than 16 bytes, which the emulator does not serve")
-    if one("elemtype") >= len(_DTYPES) or one("swizzle_mode") >= len(_SWIZZLES) or one("fill_mode") >= len(_FILLS):
+        raise ArrayError(
+            "the tensor map swizzles other pieces than 16 bytes, which the emulator does not serve"
+        )
+    if (
+        one("elemtype") >= len(_DTYPES)
+        or one("swizzle_mode") >= len(_SWIZZLES)
+        or one("fill_mode") >= len(_FILLS)
+    ):
         raise ArrayError(
             f"the tensor map has element type {one('elemtype')}, swizzle mode {one('swizzle_mode')} and fill mode "
             f"{one('fill_mode')}, which are unknown"

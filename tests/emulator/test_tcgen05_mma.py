@@ -42,7 +42,9 @@ ret; }}"""
 
 def small_values(rng, kind, shape):
     """Values that sums of products keep exact in f32, and every type can hold."""
-    choices = {"u8": [0, 1, 2, 255], "s8": [-128, -1, 0, 3, 127]}.get(kind, [-2, -1, -0.5, 0, 0.5, 1, 1.5, 2, 3])
+    choices = {"u8": [0, 1, 2, 255], "s8": [-128, -1, 0, 3, 127]}.get(
+        kind, [-2, -1, -0.5, 0, 0.5, 1, 1.5, 2, 3]
+    )
     return rng.choice(np.array(choices, np.float64), shape)
 
 
@@ -133,7 +135,9 @@ class Case:
         if factors:
             powers = [0.25, 0.5, 1, 2, 4]
             self.scale_a, self.scale_b = rng.choice(powers, (m, factors)), rng.choice(powers, (n, factors))
-            self.desc = BlockScaledDesc(kind, m, n, a_type, b_type, scale_type, *ids, a_major, b_major, *negate)
+            self.desc = BlockScaledDesc(
+                kind, m, n, a_type, b_type, scale_type, *ids, a_major, b_major, *negate
+            )
         else:
             self.desc = InstrDesc(kind, m, n, a_type, b_type, d_type, a_major, b_major, *negate, saturate)
 
@@ -215,7 +219,9 @@ class Case:
                         lane = r % 32 + 32 * copy
                         word = int(tmem[lane, col + r // 32])
                         shift = 8 * (byte + f)
-                        tmem[lane, col + r // 32] = word & ~(255 << shift) & 0xFFFFFFFF | int(bits[r, f]) << shift
+                        tmem[lane, col + r // 32] = (
+                            word & ~(255 << shift) & 0xFFFFFFFF | int(bits[r, f]) << shift
+                        )
 
 
 FLOATS = [("f16", "f16", "f16"), ("f16", "bf16", "bf16"), ("tf32", "tf32", "tf32")]
@@ -230,14 +236,24 @@ def test_types(kind, a_type, b_type, from_tmem):
     Case(kind, 128, 32, a_type, b_type, d_type=d_type, from_tmem=from_tmem).check()
 
 
-PATHS = [(64, 1, False), (128, 1, False), (128, 2, False), (256, 2, False), (32, 1, True), (64, 1, True), (128, 1, True)]
+PATHS = [
+    (64, 1, False),
+    (128, 1, False),
+    (128, 2, False),
+    (256, 2, False),
+    (32, 1, True),
+    (64, 1, True),
+    (128, 1, True),
+]
 
 
 @pytest.mark.parametrize("schedule", ["eager", "late"])
 @pytest.mark.parametrize("from_tmem", [False, True])
 @pytest.mark.parametrize("m, group, stationary", PATHS)
 def test_data_paths(m, group, stationary, from_tmem, schedule):
-    Case("f16", m, 64, "bf16", "bf16", group=group, stationary=stationary, from_tmem=from_tmem).check(schedule)
+    Case("f16", m, 64, "bf16", "bf16", group=group, stationary=stationary, from_tmem=from_tmem).check(
+        schedule
+    )
 
 
 @pytest.mark.parametrize("group, m", [(1, 128), (1, 64), (2, 256), (2, 128)])

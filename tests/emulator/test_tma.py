@@ -31,7 +31,14 @@ def run(body, specs, memory, cluster=1, schedule="eager", grid=None, smem=16384,
     )
     text = kernel(maps + body, ", ".join(params))
     machine = Machine(
-        text, grid or (cluster, 1, 1), (32, 1, 1), (*specs, *extra), memory, smem, (cluster, 1, 1), schedule=schedule
+        text,
+        grid or (cluster, 1, 1),
+        (32, 1, 1),
+        (*specs, *extra),
+        memory,
+        smem,
+        (cluster, 1, 1),
+        schedule=schedule,
     )
     machine.run()
     return machine
@@ -49,9 +56,7 @@ def test_multicast(pairs, schedule):
     spec = TensorMapSpec("uint16", memory.bind(source, "s"), (64, 8), (128,), (64, 8), Swizzle.B128)
     group, size = (".cta_group::2" if pairs else ""), spec.box_bytes
     expect = {0: 2 * size, 2: size} if pairs else {0: size, 1: size, 3: size}
-    counts = "".join(
-        f"setp.eq.s32 %p3, %r3, {rank}; @%p3 mov.u32 %r5, {n};" for rank, n in expect.items()
-    )
+    counts = "".join(f"setp.eq.s32 %p3, %r3, {rank}; @%p3 mov.u32 %r5, {n};" for rank, n in expect.items())
     body = f"""add.s32 %r4, %r1, 8192; mov.u32 %r5, 0; {counts}
     @!%p1 mbarrier.init.shared::cta.b64 [%r4], 1; @!%p1 mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r4], %r5;
     barrier.cluster.arrive; barrier.cluster.wait;
@@ -139,7 +144,12 @@ def test_a_map_made_by_the_kernel(schedule):
     source, place = np.arange(5 * 64, dtype=np.uint16).reshape(5, 64), np.zeros(128, np.uint8)
     memory = GlobalMemory()
     address = memory.bind(source, "s")
-    fields = [("global_address", None, address, 64), ("rank", None, 1, 32), ("box_dim", 0, 64, 32), ("box_dim", 1, 4, 32)]
+    fields = [
+        ("global_address", None, address, 64),
+        ("rank", None, 1, 32),
+        ("box_dim", 0, 64, 32),
+        ("box_dim", 1, 4, 32),
+    ]
     fields += [("global_dim", 0, 64, 32), ("global_dim", 1, 5, 32), ("global_stride", 0, 128, 64)]
     fields += [("element_stride", 0, 1, 32), ("element_stride", 1, 1, 32), ("elemtype", None, 1, 32)]
     fields += [("interleave_layout", None, 0, 32), ("swizzle_mode", None, 3, 32), ("fill_mode", None, 0, 32)]
@@ -182,7 +192,9 @@ def test_running_clusters_take_over_the_rest(cluster, schedule):
     clusterlaunchcontrol.query_cancel.get_first_ctaid::y.b32.b128 %r11, %q1;
     mov.b128 {{%rd5, %rd6}}, %q1; mov.b128 %q1, {{%rd5, %rd6}};
     add.s32 %r10, %r10, %r3; bra MORE; END: barrier.cluster.arrive; barrier.cluster.wait;"""
-    machine = run(body, (), memory, cluster, schedule, (6, 2, 1), extra=(memory.bind(out, "o", writable=True),))
+    machine = run(
+        body, (), memory, cluster, schedule, (6, 2, 1), extra=(memory.bind(out, "o", writable=True),)
+    )
     assert (out == 1).all() and machine.ctas_done == 12
 
 

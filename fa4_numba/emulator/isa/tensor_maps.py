@@ -54,8 +54,9 @@ def replace(warp, ins):
     """
     field = ins.parts[3]
     shared = any(part.startswith("shared") for part in ins.parts)
-    address, value = first_address(warp, ins.args[0]), warp.scalar(
-        ins.args[-1], np.uint64 if ins.parts[-1] == "b64" else np.uint32
+    address, value = (
+        first_address(warp, ins.args[0]),
+        warp.scalar(ins.args[-1], np.uint64 if ins.parts[-1] == "b64" else np.uint32),
     )
     order = warp.scalar(ins.args[1]) if len(ins.args) == 3 else lambda: 0
 
@@ -82,7 +83,9 @@ def copy_and_fence(warp, ins):
         whole_warp(warp, ins)
         offset = warp.cta.own(source(), what)
         warp.cta.touch_shared(offset, MAP_BYTES, what)
-        global_bytes(warp, target(), MAP_BYTES, what, write=True)[:] = warp.cta.shared[offset : offset + MAP_BYTES]
+        global_bytes(warp, target(), MAP_BYTES, what, write=True)[:] = warp.cta.shared[
+            offset : offset + MAP_BYTES
+        ]
 
     return run
 

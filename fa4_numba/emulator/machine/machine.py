@@ -14,6 +14,7 @@ from .. import isa
 from ..ptx import Module, build_blocks, parse
 from ..ptx.parser import DYNAMIC_SHARED_START
 from .arguments import argument_bytes
+from .blas import one_thread
 from .cluster import Cluster
 from .inspection import Event, Hook, Inspection, RunStats
 from .memory import LOCAL_WINDOW, MAX_CLUSTER_CTAS, PARAM_WINDOW, GlobalMemory
@@ -373,7 +374,7 @@ class Machine(Inspection):
         collecting = gc.isenabled()
         gc.disable()  # a run makes no cycles, but many objects: collections would only scan them
         try:
-            with np.errstate(all="ignore"):
+            with np.errstate(all="ignore"), one_thread():
                 while self._step():
                     if condition(self):
                         break
