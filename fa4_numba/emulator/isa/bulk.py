@@ -17,6 +17,8 @@ def commit_group(warp, ins):
 
     def run():
         current_group(warp)["committed"] = True
+        if warp.cta.machine.checker is not None:
+            warp.cta.machine.checker.bulk_committed(warp)
 
     return run
 
@@ -27,6 +29,8 @@ def wait_group(warp, ins):
     allowed = int(ins.args[0].value)
 
     def run():
+        if warp.cta.machine.checker is not None:
+            warp.cta.machine.checker.bulk_waited(warp, allowed)
         wait = BulkWait(warp, allowed)
         return None if wait.ready() else wait
 

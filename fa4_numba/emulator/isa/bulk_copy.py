@@ -59,10 +59,16 @@ def _load(warp, ins, from_shared: bool):
             ]
         if from_shared:
             at = cta.own(at, what)
+            cta.check_shared(at, n, what)
+
+        def read():
+            if not from_shared:
+                return global_bytes(warp, at, n, what)
             cta.touch_shared(at, n, what)
-        read = lambda: cta.shared[at : at + n] if from_shared else global_bytes(warp, at, n, what)
+            return cta.shared[at : at + n]
+
         for owner, barrier in targets:
-            owner.touch_shared(offset, n, what, write=True)
+            owner.check_shared(offset, n, what)
             _issue(cta, owner, barrier, offset, n, read, warp.where(ins, "bulk copy of "))
 
     return run
@@ -70,7 +76,9 @@ def _load(warp, ins, from_shared: bool):
 
 def _issue(cta, owner, barrier, offset: int, size: int, read, who) -> None:
     def land():
-        owner.shared[offset : offset + size] = read()
+        data = read()
+        owner.touch_shared(offset, size, who, write=True)
+        owner.shared[offset : offset + size] = data
         barrier.land(size, who)
         owner.event("TMA", f"load {barrier.name}")
 
@@ -88,11 +96,12 @@ def _store(warp, ins):
         what, to, n = warp.where(ins), destination(), size()
         at = cta.own(source(), what)
         _check(what, to, at, n)
-        cta.touch_shared(at, n, what)
+        cta.check_shared(at, n, what)
         group = current_group(warp)
         group["open"] += 1
 
         def land():
+            cta.touch_shared(at, n, what)
             global_bytes(warp, to, n, what, write=True)[:] = cta.shared[at : at + n]
             group["open"] -= 1
             cta.event("TMA", "store")

@@ -63,7 +63,9 @@ def query_cancel(warp, ins):
 
         return run
     axes = ["xyz".index(question[-1])] if "::" in question else range(3)
-    targets = [(warp.row(d), words[:, i]) for i, d in zip(axes, vector_items(ins.args[0])) if hasattr(d, "width")]
+    targets = [
+        (warp.row(d), words[:, i]) for i, d in zip(axes, vector_items(ins.args[0])) if hasattr(d, "width")
+    ]
 
     def run_ids():
         for target, word in targets:

@@ -49,10 +49,10 @@ class _Box:
         return spec, at[:1], at[1:], 4 * spec.row_bytes
 
 
-def _check(cta, smem: int, size: int, what, write: bool) -> None:
+def _check(cta, smem: int, size: int, what) -> None:
     if smem % 128:
         raise MemoryFault(f"{what}: shared address {smem:#x} of a tensor copy must be a multiple of 128")
-    cta.touch_shared(smem, size, what, write=write)
+    cta.check_shared(smem, size, what)
 
 
 @effect("cp.async.bulk.tensor")
@@ -82,7 +82,7 @@ def _load(warp, ins):
         else:
             targets = _multicast(cta, mask(), bar(), pairs, what)
         for target, barrier in targets:
-            _check(target, smem, size, what, True)
+            _check(target, smem, size, what)
             _issue_load(
                 cta, target, barrier, (spec, smem, start, rows), size, what, warp.where(ins, "TMA load of ")
             )
@@ -102,6 +102,7 @@ def _multicast(cta, mask: int, bar: int, pairs: bool, what) -> list:
 
 def _issue_load(cta, target, barrier, box: tuple, size: int, what, who) -> None:
     def land():
+        target.touch_shared(box[1], size, what, write=True)
         copy_in(target, *box, what)
         barrier.land(size, who)
         target.event("TMA", f"load {barrier.name}")
@@ -117,11 +118,12 @@ def _store(warp, ins):
         what = warp.where(ins)
         spec, start, rows, size = box.read(what)
         smem = cta.own(source(), what)
-        _check(cta, smem, size, what, False)
+        _check(cta, smem, size, what)
         group = current_group(warp)
         group["open"] += 1
 
         def land():
+            cta.touch_shared(smem, size, what)
             copy_out(cta, spec, smem, start, rows, what)
             group["open"] -= 1
             cta.event("TMA", "store")

@@ -11,6 +11,7 @@ from ...errors import Deadlock, LaunchError, StepLimit
 from ...hw import SM_100A
 from ...layout import TensorMapSpec
 from .. import isa
+from ..checks import Checker
 from ..ptx import Module, build_blocks, parse
 from ..ptx.parser import DYNAMIC_SHARED_START
 from .arguments import argument_bytes
@@ -55,6 +56,8 @@ class Machine(Inspection):
         Warp-instructions after which the run is given up.
     engine : str
         "compiled" (needs llvmlite), "interpreter", or "auto": compiled where llvmlite is installed.
+    check : bool
+        Track hazards (slower): ``machine.checker.reports`` afterwards.
     progress : callable
         Called as ``progress(ctas_done, ctas)`` after each cluster.
 
@@ -80,6 +83,7 @@ class Machine(Inspection):
     max_steps: int = _DEFAULT_MAX_STEPS
     progress: Callable | None = None
     engine: str = "auto"
+    check: bool = False
 
     def __post_init__(self):
         self.module = parse(self.program) if not isinstance(self.program, Module) else self.program
@@ -99,7 +103,7 @@ class Machine(Inspection):
         self.timeline: list[Event] = []
         self._hooks: list[Hook] = []
         self._pack_arguments()
-        self.checker = None  # told of every access to shared and tensor memory
+        self.checker = Checker(self) if self.check else None
         layout = StateLayout(self.entry.register_counts, specials_of(self.pieces))
         self.live = Cluster(self, lambda cta, i: Warp(cta, i, self.entry, self.pieces, layout))
         self._choose_engine(layout)
@@ -336,6 +340,8 @@ class Machine(Inspection):
             if warp.done:
                 continue
             if warp.waiting is not None and warp.waiting.ready():
+                if self.checker is not None and hasattr(warp.waiting, "meeting"):
+                    self.checker.released(warp, warp.waiting.meeting)
                 warp.waiting = None
             if warp.waiting is None:
                 if not out:
@@ -352,6 +358,8 @@ class Machine(Inspection):
             self.progress(self.ctas_done, self.ctas)
 
     def _finish_cluster(self):
+        if self.checker is not None:
+            self.checker.finish()
         self.count_cluster()
         number = self.next_cluster()
         self._finished = number is None
