@@ -150,30 +150,44 @@ def _global_rows(cta, spec: TensorMapSpec, start: tuple, rows, what, write: bool
     size, inside = spec.element_bytes, offsets >= 0
     if first >= last or not inside.any():
         return None
-    begin = spec.address + (start[0] + first) * size
-    low, high = begin + int(offsets[inside].min()), begin + int(offsets[inside].max()) + (last - first) * size
+    begin, chosen = spec.address + (start[0] + first) * size, offsets[inside]
+    low, high = begin + int(chosen.min()), begin + int(chosen.max()) + (last - first) * size
     data, base = cta.machine.memory.find(low, high, what, write=write)
-    return data, offsets[inside] + (begin - low) + base, inside, first * size, last * size
+    return data, chosen + (begin - low) + base, inside, first * size, last * size
+
+
+def _whole(cta, spec: TensorMapSpec, start: tuple, rows, what, write: bool) -> np.ndarray | None:
+    """Return a view of the box's bytes if all of it lies in the tensor."""
+    place = spec.whole(start) if rows is None else None
+    if place is None:
+        return None
+    low = spec.address + place[0]
+    return spec.box_view(*cta.machine.memory.find(low, low + place[1], what, write=write))
 
 
 def copy_in(cta, spec: TensorMapSpec, smem: int, start: tuple, rows, what) -> None:
     """Global box → shared memory: dense, swizzled; what lies outside of the tensor is filled."""
     pieces = spec.smem_pieces(smem, None if rows is None else len(rows))
-    found = _global_rows(cta, spec, start, rows, what, False)
-    whole = found is not None and found[2].all() and found[4] - found[3] == spec.row_bytes
-    box = np.empty((len(pieces), spec.row_bytes), np.uint8)
-    if not whole:
+    box = _whole(cta, spec, start, rows, what, False)
+    if box is None:
+        box = np.empty((len(pieces), spec.row_bytes), np.uint8)
         box.reshape(-1, spec.element_bytes)[...] = spec.fill
-    if found is not None:
-        data, offsets, inside, first, last = found
-        box[inside, first:last] = data[offsets[:, None] + np.arange(last - first)]
-    cta.shared16[pieces >> 4] = box.view(np.uint64).reshape(*pieces.shape, 2)
+        found = _global_rows(cta, spec, start, rows, what, False)
+        if found is not None:
+            data, offsets, inside, first, last = found
+            box[inside, first:last] = data[offsets[:, None] + np.arange(last - first)]
+    cta.shared128[pieces >> 4] = np.ascontiguousarray(box).view(np.complex128).reshape(pieces.shape)
 
 
 def copy_out(cta, spec: TensorMapSpec, smem: int, start: tuple, rows, what, combine=None) -> None:
     """Shared memory → global box; ``combine(old bytes, new bytes)`` gives what is written, default: the new."""
     pieces = spec.smem_pieces(smem, None if rows is None else len(rows))
-    box = cta.shared16[pieces >> 4].view(np.uint8).reshape(len(pieces), -1)
+    box = cta.shared128[pieces >> 4].view(np.uint8)
+    target = _whole(cta, spec, start, rows, what, True)
+    if target is not None:
+        new = box.reshape(target.shape)
+        target[...] = new if combine is None else combine(np.ascontiguousarray(target), new)
+        return
     found = _global_rows(cta, spec, start, rows, what, True)
     if found is not None:
         data, offsets, inside, first, last = found

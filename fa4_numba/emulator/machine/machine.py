@@ -15,7 +15,10 @@ from ..checks import Checker
 from ..ptx import Module, build_blocks, parse
 from ..ptx.parser import DYNAMIC_SHARED_START
 from . import parallel
+from .arguments import argument_bytes
+from .blas import one_thread
 from .cluster import Cluster
+from .inspection import Event, Hook, Inspection, RunStats
 from .memory import LOCAL_WINDOW, MAX_CLUSTER_CTAS, PARAM_WINDOW, GlobalMemory
 from .program import flatten, specials_of
 from .schedule import schedule_of
@@ -25,47 +28,8 @@ from .warp import Warp
 _DEFAULT_MAX_STEPS = 10**10
 
 
-@dataclass(frozen=True)
-class RunStats:
-    """What a run executed. ``seconds`` is wall-clock time of the emulation."""
-
-    warp_instructions: int
-    lane_instructions: int
-    ctas: int
-    seconds: float
-
-    def __str__(self):
-        rate = self.warp_instructions / max(self.seconds, 1e-9)
-        return (
-            f"{self.warp_instructions:,} warp-instructions ({self.lane_instructions:,} lane-instructions) in {self.ctas} "
-            f"CTAs, {self.seconds:.2f} s, {rate / 1e3:,.0f} k warp-instructions/s"
-        )
-
-
-@dataclass(frozen=True)
-class Event:
-    """One entry of the timeline. ``at`` counts executed warp-instructions: order, not time."""
-
-    at: int
-    cta: tuple[int, int, int]
-    who: str
-    what: str
-
-
-class _Hook:
-    """A registered callback; ``remove()`` takes it back."""
-
-    def __init__(self, hooks: list, function: Callable):
-        self._hooks, self.function = hooks, function
-        hooks.append(self)
-
-    def remove(self) -> None:
-        if self in self._hooks:
-            self._hooks.remove(self)
-
-
 @dataclass
-class Machine:
+class Machine(Inspection):
     """Runs one PTX kernel on the CPU.
 
     Parameters
@@ -141,7 +105,7 @@ class Machine:
         self._executed = self._lanes_executed = self.ctas_done = 0
         self.tensor_maps: dict[bytes, TensorMapSpec] = {}
         self.timeline: list[Event] = []
-        self._hooks: list[_Hook] = []
+        self._hooks: list[Hook] = []
         self._pack_arguments()
         self.checker = Checker(self) if self.check else None
         layout = StateLayout(self.entry.register_counts, specials_of(self.pieces))
@@ -188,7 +152,8 @@ class Machine:
             raise LaunchError(
                 f"{self.dynamic_smem_bytes} bytes of dynamic shared memory: a CTA has at most {most}"
             )
-        self.entry_registers = min(255, SM_100A.registers_per_sm // max(self.threads, 1)) // 8 * 8
+        most = min(256, self.entry.max_registers or 256)
+        self.entry_registers = min(most, SM_100A.registers_per_sm // max(self.threads, 1)) // 8 * 8
 
     def _cluster_shape(self) -> tuple:
         """Return the cluster's shape: the launch's, or what the kernel requires."""
@@ -216,7 +181,7 @@ class Machine:
         for value, (name, count, _) in zip(self.args, params):
             at = offsets[name]
             self.param_bytes[at : at + count] = np.frombuffer(
-                _argument(value, name, count, name in floats), np.uint8
+                argument_bytes(value, name, count, name in floats), np.uint8
             )
 
     def address_of(self, symbol: str) -> int:
@@ -475,7 +440,7 @@ class Machine:
         collecting = gc.isenabled()
         gc.disable()  # a run makes no cycles, but many objects: collections would only scan them
         try:
-            with np.errstate(all="ignore"):
+            with np.errstate(all="ignore"), one_thread():
                 while self._step():
                     if condition(self):
                         break
@@ -484,77 +449,6 @@ class Machine:
                 gc.enable()
         return RunStats(self.executed, self.lanes_executed, self.ctas_done, time.perf_counter() - before)
 
-    def hook(self, function: Callable) -> _Hook:
+    def hook(self, function: Callable) -> Hook:
         """Call ``function(machine)`` after every scheduling step; the result's ``remove()`` takes it back."""
-        return _Hook(self._hooks, function)
-
-    # -- looking inside: ``cta`` is the rank in the running cluster -----------------------
-    def read_shared(self, offset: int, size: int, cta: int = 0) -> np.ndarray:
-        """Return a copy of bytes of a CTA's dynamic shared memory."""
-        at, owner = self.dynamic_start + offset, self.live.ctas[cta]
-        owner.touch_shared(at, size, "read_shared")
-        return owner.shared[at : at + size].copy()
-
-    def write_shared(self, offset: int, data, cta: int = 0) -> None:
-        """Overwrite bytes of a CTA's dynamic shared memory."""
-        data = np.frombuffer(bytes(data), np.uint8)
-        at, owner = self.dynamic_start + offset, self.live.ctas[cta]
-        owner.touch_shared(at, data.size, "write_shared", write=True)
-        owner.shared[at : at + data.size] = data
-
-    def read_tmem(self, first_col: int = 0, cols: int = 512, cta: int = 0) -> np.ndarray:
-        """Return a copy of tensor memory columns as uint32 (128, cols)."""
-        return self.live.ctas[cta].tmem[:, first_col : first_col + cols].copy()
-
-    def write_tmem(self, first_col: int, cells: np.ndarray, cta: int = 0) -> None:
-        """Overwrite tensor memory columns with uint32 ``cells`` (128, n)."""
-        self.live.ctas[cta].tmem[:, first_col : first_col + cells.shape[1]] = cells
-
-    def registers(self, warp: int, width: int = 32, cta: int = 0) -> np.ndarray:
-        """Return a copy of a warp's registers of one width: (registers, 32 lanes)."""
-        return self.live.ctas[cta].warps[warp].registers[width].copy()
-
-    def write_registers(self, warp: int, values: np.ndarray, width: int = 32, cta: int = 0) -> None:
-        """Overwrite a warp's registers of one width: (registers, 32 lanes)."""
-        self.live.ctas[cta].warps[warp].registers[width][...] = values
-
-    def mark(self, warp: Warp, key: str, value: str) -> None:
-        """A marker of the program was passed: a role begins, or a stage of it."""
-        if self.trace and key == "stage":
-            self.timeline.append(Event(self.executed, warp.cta.index, f"{warp.role} w{warp.index}", value))
-
-    def event(self, cta, who: str, what: str) -> None:
-        """An asynchronous unit of a CTA did something."""
-        if self.trace:
-            self.timeline.append(Event(self.executed, cta.index, who, what))
-
-    def deadlock_report(self) -> str:
-        """Return one line per waiting warp: who waits for what, and who came last."""
-        lines = [f"deadlock in {self.live.where()}: no warp can run and nothing is in flight"]
-        for warp in self.live.warps:
-            if not warp.done and warp.waiting is not None:
-                lines.append(
-                    f"  warp {warp.index} ({warp.role}) {warp.waiting.describe()}; at {warp.where()}"
-                )
-        return "\n".join(lines)
-
-
-def _argument(value, name: str, size: int, is_float: bool) -> bytes:
-    """Return the bytes of one kernel argument."""
-    if isinstance(value, TensorMapSpec):
-        data = value.pack()
-    elif isinstance(value, bytes | np.generic):
-        data = bytes(value)
-    elif is_float or isinstance(value, float):
-        data = np.array(value, f"f{size}").tobytes()
-    elif isinstance(value, int):
-        if not -(1 << 8 * size - 1) <= value < 1 << 8 * size:
-            raise LaunchError(f"argument {name} = {value}: does not fit {size} bytes")
-        data = (value & ((1 << 8 * size) - 1)).to_bytes(size, "little")
-    else:
-        raise LaunchError(
-            f"argument {name}: cannot pass a {type(value).__name__}; take an int, float or TensorMapSpec"
-        )
-    if len(data) != size:
-        raise LaunchError(f"argument {name} has {len(data)} bytes, the kernel declares {size}")
-    return data
+        return Hook(self._hooks, function)
