@@ -182,7 +182,8 @@ class Machine:
             raise LaunchError(
                 f"{self.dynamic_smem_bytes} bytes of dynamic shared memory: a CTA has at most {most}"
             )
-        self.entry_registers = min(255, SM_100A.registers_per_sm // max(self.threads, 1)) // 8 * 8
+        fair = min(SM_100A.setmaxnreg_max, SM_100A.registers_per_sm // max(self.threads, 1)) // 8 * 8
+        self.entry_registers = self.entry.max_registers or fair
 
     def _cluster_shape(self) -> tuple:
         """Return the cluster's shape: the launch's, or what the kernel requires."""

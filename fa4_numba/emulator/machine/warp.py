@@ -9,7 +9,7 @@ from ...errors import EmulatorError, MemoryFault
 from ..isa.registry import bind_effect
 from ..ptx.module import Imm, Reg, Special, Symbol
 from .interpreter import DIVERGED, EFFECT, ENDED, INTERPRET, MET, Interpreter
-from .memory import LOCAL_WINDOW, RANK_SHIFT
+from .memory import RANK_SHIFT
 from .program import ADDRESS_OF, Piece
 from .state import HEADER, LANES, ROW_DTYPE, WATCH_ACCESSES, StateLayout, aligned_buffer, row_bytes
 
@@ -103,11 +103,11 @@ class Warp:
         return self.mask & (~condition if branch.negate else condition)
 
     # -- local memory -------------------------------------------------------------------------
-    def local_positions(self, addresses: np.ndarray, size: int, what) -> np.ndarray:
-        """Return where in ``local`` the active lanes' addresses lie; ``size`` bytes each."""
-        offsets, mine = addresses - LOCAL_WINDOW, self.entry.local_bytes
-        if int(offsets.min()) < 0 or int(offsets.max()) + size > mine:
-            raise MemoryFault(f"{what}: address {int(addresses.max()):#x} is outside of the lane's {mine} local bytes")
+    def local_positions(self, offsets: np.ndarray, size: int, what) -> np.ndarray:
+        """Return where in ``local`` the active lanes' offsets lie; ``size`` bytes each."""
+        mine = self.entry.local_bytes
+        if int(offsets.max()) + size > mine:
+            raise MemoryFault(f"{what}: offset {int(offsets.max()):#x} is outside of the lane's {mine} local bytes")
         return np.flatnonzero(self.mask) * mine + offsets
 
     # -- operands -------------------------------------------------------------------------
@@ -129,7 +129,7 @@ class Warp:
         if isinstance(operand, Imm):
             return np.full(LANES, constant(operand.value, dtype), dtype)
         if isinstance(operand, Symbol):
-            return np.full(LANES, self.cta.address_of(operand.name), dtype)
+            return np.full(LANES, constant(self.cta.address_of(operand.name), np.dtype(dtype)), dtype)
         if isinstance(operand, Special):
             row = self.specials[operand.name]
             return row if dtype.itemsize == 8 else row.view(dtype).reshape(LANES, -1)[:, 0]
