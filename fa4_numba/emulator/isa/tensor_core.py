@@ -13,6 +13,12 @@ def cta_group(ins) -> int:
     raise ValueError("no .cta_group")
 
 
+def tmem_address(warp, operand):
+    """Return a function that gives the tensor-memory address ``[base + offset]`` as the warp's first lane has it."""
+    base, offset = warp.scalar(operand.base), operand.offset
+    return lambda: base() + offset
+
+
 def group_of(cta, group: int, what) -> list:
     """Return the CTAs of ``cta_group::group``: the CTA, or its pair, even rank first."""
     if group == 1:
