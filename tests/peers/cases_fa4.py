@@ -50,7 +50,12 @@ def compare(out, lse, q, k, v, scale, *, sink=None, dtype=BF16, **masks):
     group = q.shape[1] // k.shape[1]
     want = [
         attention_reference(
-            q[:, h], k[:, h // group], v[:, h // group], scale, sink=None if sink is None else sink[h], **masks
+            q[:, h],
+            k[:, h // group],
+            v[:, h // group],
+            scale,
+            sink=None if sink is None else sink[h],
+            **masks,
         )
         for h in range(q.shape[1])
     ]
@@ -60,7 +65,9 @@ def compare(out, lse, q, k, v, scale, *, sink=None, dtype=BF16, **masks):
     return found
 
 
-def forward(d, dv=None, *, sq=256, sk=None, heads=2, kv_heads=None, batch=1, dtype=BF16, switch=None, **options):
+def forward(
+    d, dv=None, *, sq=256, sk=None, heads=2, kv_heads=None, batch=1, dtype=BF16, switch=None, **options
+):
     """``flash_attn_func`` on a batch of equal lengths."""
     dv, sk, kv_heads = dv or d, sk or sq, kv_heads or heads
     q = tensor(batch, sq, heads, d).to(dtype)
@@ -75,7 +82,9 @@ def forward(d, dv=None, *, sq=256, sk=None, heads=2, kv_heads=None, batch=1, dty
     arrays = [wide(q[b], k[b], v[b], out[b], lse[b]) for b in range(batch)]
     sinks = None if sink is None else wide(sink)[0]
     return [
-        c for q_, k_, v_, o, s in arrays for c in compare(o, s, q_, k_, v_, d**-0.5, sink=sinks, dtype=dtype, **masks)
+        c
+        for q_, k_, v_, o, s in arrays
+        for c in compare(o, s, q_, k_, v_, d**-0.5, sink=sinks, dtype=dtype, **masks)
     ]
 
 
@@ -94,7 +103,17 @@ case("forward d128 causal softcap", forward, 128, causal=True, softcap=15.0)
 case("forward d128 causal sink", forward, 128, causal=True, sink=True)
 case("forward d128 float16 causal", forward, 128, causal=True, dtype=FP16)
 case("forward d128 fp8 full", forward, 128, dtype=FP8)
-case("forward d128 causal, GQA packed", forward, 128, sq=128, sk=256, heads=8, kv_heads=2, causal=True, pack_gqa=True)
+case(
+    "forward d128 causal, GQA packed",
+    forward,
+    128,
+    sq=128,
+    sk=256,
+    heads=8,
+    kv_heads=2,
+    causal=True,
+    pack_gqa=True,
+)
 case("forward d128 decode, GQA packed", forward, 128, sq=1, sk=1024, heads=8, kv_heads=1, pack_gqa=True)
 case("forward d128 split-KV and combine", forward, 128, sq=64, sk=1024, heads=2, num_splits=4)
 case("forward d128 causal, CLC scheduler", forward, 128, sq=512, causal=True, switch="_fa_clc_enabled")

@@ -50,7 +50,9 @@ def row_sort(rows=2, cols=512):
 def count_and_sum(ctas=4, block=1024, bins=64):
     x = np.random.default_rng(0).integers(0, bins, ctas * block).astype(np.int32)
     counts, total = np.zeros(bins, np.int32), np.zeros(1, np.int32)
-    kernels.count_and_sum[(ctas,)](DeviceArray(x), DeviceArray(counts), DeviceArray(total), BLOCK=block, BINS=bins)
+    kernels.count_and_sum[(ctas,)](
+        DeviceArray(x), DeviceArray(counts), DeviceArray(total), BLOCK=block, BINS=bins
+    )
     return [Comparison(counts, np.bincount(x, minlength=bins), 0), Comparison(total, [x.sum()], 0)]
 
 
@@ -114,7 +116,9 @@ def matmul_pointers(m, n, k, tile, *, dtype=BF16, tolerance=2**-8, **options):
 
 def matmul_scaled(kind, m=128, n=128, k=256):
     rng = np.random.default_rng(0)
-    dtype = {"e4m3": ml_dtypes.float8_e4m3fn, "e5m2": ml_dtypes.float8_e5m2, "e2m1": ml_dtypes.float4_e2m1fn}[kind]
+    dtype = {"e4m3": ml_dtypes.float8_e4m3fn, "e5m2": ml_dtypes.float8_e5m2, "e2m1": ml_dtypes.float4_e2m1fn}[
+        kind
+    ]
     a, b = normal(m, k).astype(dtype), normal(n, k, seed=1).astype(dtype)
     scales = [rng.integers(122, 132, (rows, k // 32)).astype(np.uint8) for rows in (m, n)]
     wide_scales = [np.repeat(2.0 ** (s.astype(int) - 127), 32, 1) for s in scales]
@@ -132,10 +136,23 @@ for tile, warps in (((128, 128, 64), 4), ((256, 128, 64), 8)):
     for ws in (False, True):
         suffix = f"{tile[0]}x{tile[1]}" + (" warp-specialised" if ws else "")
         case(f"matmul host descriptors {suffix}", matmul_host, 256, 256, 256, tile, ws=ws, num_warps=warps)
-        case(f"matmul device descriptors {suffix}", matmul_device, 256, 256, 256, tile, ws=ws, num_warps=warps)
+        case(
+            f"matmul device descriptors {suffix}", matmul_device, 256, 256, 256, tile, ws=ws, num_warps=warps
+        )
     case(f"matmul persistent {tile[0]}x{tile[1]}", matmul_persistent, 512, 256, 192, tile, 2, num_warps=warps)
-case("matmul persistent 128x128 warp-specialised", matmul_persistent, 512, 256, 192, (128, 128, 64), 2, ws=True)
-case("matmul host descriptors float16", matmul_host, 128, 256, 256, (128, 256, 64), dtype=np.float16, num_warps=8)
+case(
+    "matmul persistent 128x128 warp-specialised", matmul_persistent, 512, 256, 192, (128, 128, 64), 2, ws=True
+)
+case(
+    "matmul host descriptors float16",
+    matmul_host,
+    128,
+    256,
+    256,
+    (128, 256, 64),
+    dtype=np.float16,
+    num_warps=8,
+)
 case("matmul host descriptors fp8", matmul_host, 128, 128, 512, (128, 128, 128), dtype=FP8, out=np.float16)
 case("matmul host descriptors tf32", matmul_host, 128, 64, 128, (128, 64, 32), dtype=np.float32)
 case("matmul host descriptors 64-row tiles", matmul_host, 128, 64, 128, (64, 64, 64))

@@ -71,7 +71,9 @@ def matmul_pointers(a_ptr, b_ptr, c_ptr, N, K, BM: tl.constexpr, BN: tl.constexp
 
 
 @triton.jit
-def matmul_host(a, b, c, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, WS: tl.constexpr, OUT: tl.constexpr):
+def matmul_host(
+    a, b, c, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, WS: tl.constexpr, OUT: tl.constexpr
+):
     """C = A Bᵀ with tensor maps made by the host."""
     m, n = tl.program_id(0) * BM, tl.program_id(1) * BN
     acc = tl.zeros((BM, BN), tl.float32)
@@ -97,10 +99,22 @@ def matmul_device(
 
 @triton.jit
 def matmul_persistent(
-    a, b, c, tiles_m, tiles_n, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, WS: tl.constexpr, OUT: tl.constexpr
+    a,
+    b,
+    c,
+    tiles_m,
+    tiles_n,
+    K,
+    BM: tl.constexpr,
+    BN: tl.constexpr,
+    BK: tl.constexpr,
+    WS: tl.constexpr,
+    OUT: tl.constexpr,
 ):
     """C = A Bᵀ, each CTA walks over tiles; the epilogue of one overlaps the loop of the next."""
-    for tile in tl.range(tl.program_id(0), tiles_m * tiles_n, tl.num_programs(0), flatten=True, warp_specialize=WS):
+    for tile in tl.range(
+        tl.program_id(0), tiles_m * tiles_n, tl.num_programs(0), flatten=True, warp_specialize=WS
+    ):
         m, n = tile // tiles_n * BM, tile % tiles_n * BN
         acc = tl.zeros((BM, BN), tl.float32)
         for k in tl.range(0, K, BK):
@@ -110,7 +124,15 @@ def matmul_persistent(
 
 @triton.jit
 def matmul_scaled(
-    a_ptr, b_ptr, a_scale_ptr, b_scale_ptr, c_ptr, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr, KIND: tl.constexpr
+    a_ptr,
+    b_ptr,
+    a_scale_ptr,
+    b_scale_ptr,
+    c_ptr,
+    M: tl.constexpr,
+    N: tl.constexpr,
+    K: tl.constexpr,
+    KIND: tl.constexpr,
 ):
     """C = (A·scales) (B·scales)ᵀ of one tile, a scale for every 32 elements of K: the block-scaled MMA."""
     PACK: tl.constexpr = 2 if KIND == "e2m1" else 1

@@ -83,7 +83,14 @@ class CudaRuntime:
         out = ctypes.POINTER(pointer)
         number = ctypes.POINTER(integer)
         table = {
-            "_cudaLibraryLoadData": (self._load_library, out, *[pointer] * 3, ctypes.c_uint, *[pointer] * 2, ctypes.c_uint),
+            "_cudaLibraryLoadData": (
+                self._load_library,
+                out,
+                *[pointer] * 3,
+                ctypes.c_uint,
+                *[pointer] * 2,
+                ctypes.c_uint,
+            ),
             "_cudaLibraryGetKernel": (self._get_kernel, out, pointer, ctypes.c_char_p),
             "_cudaGetDevice": (self._zero, number),
             "_cudaSetDevice": (self._accept, integer),
@@ -167,5 +174,8 @@ class CudaRuntime:
                 cluster = tuple(config.attributes[i].dim)
         params = parsed(self._ptx).entries[name].params
         data = [ctypes.string_at(args[i], size) for i, (_, size, _) in enumerate(params)]
-        data = [repack(b) if (size, alignment) == (128, 64) else b for b, (_, size, alignment) in zip(data, params)]
+        data = [
+            repack(b) if (size, alignment) == (128, 64) else b
+            for b, (_, size, alignment) in zip(data, params)
+        ]
         self._session.launch(name, self._ptx, config.grid, config.block, cluster, config.smem, data)

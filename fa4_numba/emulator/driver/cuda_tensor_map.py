@@ -5,7 +5,16 @@ import struct
 from ...layout import Swizzle, TensorMapSpec
 
 # the flag word: rank − 1 at bit 4, element type at bit 7, swizzle at bit 13
-_DTYPES = {0: "uint8", 1: "uint16", 2: "uint32", 3: "int32", 4: "uint64", 5: "int64", 6: "float16", 7: "float32"}
+_DTYPES = {
+    0: "uint8",
+    1: "uint16",
+    2: "uint32",
+    3: "int32",
+    4: "uint64",
+    5: "int64",
+    6: "float16",
+    7: "float32",
+}
 _DTYPES |= {8: "float32", 9: "float64", 10: "bfloat16", 11: "float32", 12: "float32"}
 _SWIZZLES = (Swizzle.NONE, Swizzle.B32, Swizzle.B64, Swizzle.B128)
 

@@ -77,7 +77,9 @@ class Launch:
         with np.load(folder / "memory.npz") as arrays:
             for name in sorted(arrays, key=lambda name: int(name, 16)):
                 if memory.bind(arrays[name].copy(), name, writable=True) != int(name, 16):
-                    raise LaunchError(f"{folder}: memory.npz was written by another version; save the launch again")
+                    raise LaunchError(
+                        f"{folder}: memory.npz was written by another version; save the launch again"
+                    )
         args = tuple(bytes.fromhex(a) for a in facts.pop("args"))
         shape = {name: tuple(facts[name]) for name in ("grid", "block", "cluster")}
         return cls(**facts | shape, ptx=(folder / "kernel.ptx").read_text(), args=args, memory=memory)
@@ -90,7 +92,11 @@ class LaunchLog(list):
         head = f"{'kernel':40} {'grid':>14} {'cluster':>9} {'threads':>7} {'warp-instructions':>17} {'seconds':>8}"
         rows = [
             f"{launch.kernel[:40]:40} {_by(launch.grid):>14} {_by(launch.cluster):>9} {np.prod(launch.block):7} "
-            + (f"{launch.stats.warp_instructions:17,} {launch.stats.seconds:8.2f}" if launch.stats else "not run")
+            + (
+                f"{launch.stats.warp_instructions:17,} {launch.stats.seconds:8.2f}"
+                if launch.stats
+                else "not run"
+            )
             for launch in self
         ]
         return "\n".join([head, *rows])

@@ -11,6 +11,7 @@ from . import (
     conversion,
     floating,
     integer,
+    launch_control,
     memory,
     moves,
     synchronisation,
@@ -18,6 +19,9 @@ from . import (
     tcgen05_copy,
     tcgen05_data,
     tcgen05_mma,
+    tensor_maps,
+    tma,
+    wide,
 )
 from .registry import ALU, EFFECT, check
 from .tcgen05_data import land_stores
@@ -38,6 +42,7 @@ __all__ = [
     "end_of_warp",
     "floating",
     "integer",
+    "launch_control",
     "memory",
     "moves",
     "synchronisation",
@@ -45,6 +50,9 @@ __all__ = [
     "tcgen05_copy",
     "tcgen05_data",
     "tcgen05_mma",
+    "tensor_maps",
+    "tma",
+    "wide",
 ]
 
 

@@ -33,7 +33,9 @@ def _float_alu(ins, function, operands: int, exact: bool = False) -> Alu:
 
     ``exact``: the function picks one of its operands, and does no rounding.
     """
-    narrow = ins.parts[-1] if ins.parts[-2] == "f32" else None  # fma.f32.bf16 d, a, b, c: only c and d are f32
+    narrow = (
+        ins.parts[-1] if ins.parts[-2] == "f32" else None
+    )  # fma.f32.bf16 d, a, b, c: only c and d are f32
     dtype, ftz, saturate = (F32 if narrow else dtype_of(ins)), ins.has("ftz"), ins.has("sat")
     dtype = np.dtype(dtype)
 
@@ -71,7 +73,9 @@ def float_add(ins) -> Alu:
         return _float_alu(ins, lambda a, b: propagate_nan(function(a, b), a, b), 2)
     if mode is None:
         return _float_alu(ins, np.add, 2)
-    return _float_alu(ins, lambda a, b: to_f32(*exact_sum_toward(a.astype(F64), b.astype(F64), mode), mode), 2)
+    return _float_alu(
+        ins, lambda a, b: to_f32(*exact_sum_toward(a.astype(F64), b.astype(F64), mode), mode), 2
+    )
 
 
 def float_sub(ins) -> Alu:
@@ -82,7 +86,9 @@ def float_sub(ins) -> Alu:
         return _float_alu(ins, lambda a, b: propagate_nan(function(a, b), a, b), 2)
     if mode is None:
         return _float_alu(ins, np.subtract, 2)
-    return _float_alu(ins, lambda a, b: to_f32(*exact_sum_toward(a.astype(F64), -b.astype(F64), mode), mode), 2)
+    return _float_alu(
+        ins, lambda a, b: to_f32(*exact_sum_toward(a.astype(F64), -b.astype(F64), mode), mode), 2
+    )
 
 
 def float_mul(ins) -> Alu:

@@ -3,9 +3,17 @@
 import numpy as np
 
 from ...errors import MemoryFault
-from ..machine.memory import LOCAL_WINDOW, PARAM_WINDOW, RANK_SHIFT, SHARED_WINDOW, SHARED_WINDOW_END, WINDOW_BYTES
+from ..machine.memory import (
+    LOCAL_WINDOW,
+    PARAM_WINDOW,
+    RANK_SHIFT,
+    SHARED_WINDOW,
+    SHARED_WINDOW_END,
+    WINDOW_BYTES,
+)
 from ..machine.state import LANES
 from ..ptx.module import Symbol
+from . import wide
 from .registry import effect, vector_items
 from .types import dtype_of
 
@@ -53,13 +61,23 @@ def _resolve(warp, space: str, lanes: np.ndarray, size: int, what: str, write: b
 def _inside(offsets: np.ndarray, size: int, limit: int, where: str, what) -> np.ndarray:
     """Return the offsets if [offset, offset + size) is inside of ``limit`` bytes for each."""
     if int(offsets.max()) + size > limit:
-        raise MemoryFault(f"{what}: offset {int(offsets.max()):#x} is outside of the {limit} bytes of {where}")
+        raise MemoryFault(
+            f"{what}: offset {int(offsets.max()):#x} is outside of the {limit} bytes of {where}"
+        )
     return offsets
+
+
+def _whole(warp, ins, operand, write: bool):
+    """Return a function of a size that gives what :func:`_resolve` does for the active lanes."""
+    space, where = _space(ins), addresses(warp, operand)
+    return lambda size: _resolve(warp, space, where()[warp.mask], size, warp.where(ins), write)
 
 
 @effect("ld", "ldu")
 def load(warp, ins):
     """d = memory[a]; ``.v2 .v4`` load consecutive elements."""
+    if "b128" in ins.parts:
+        return wide.load(warp, ins, _whole(warp, ins, ins.args[1], False))
     dtype, space = dtype_of(ins), _space(ins)
     items, where = vector_items(ins.args[0]), addresses(warp, ins.args[1])
     targets = [(i, warp.row(item)) for i, item in enumerate(items) if hasattr(item, "width")]
@@ -88,6 +106,8 @@ def _extend(values, register):
 @effect("st")
 def store(warp, ins):
     """memory[a] = b; ``.v2 .v4`` store consecutive elements."""
+    if "b128" in ins.parts:
+        return wide.store(warp, ins, _whole(warp, ins, ins.args[0], True))
     dtype, space = dtype_of(ins), _space(ins)
     items, where = vector_items(ins.args[1]), addresses(warp, ins.args[0])
     sources = [warp.source(item, dtype) for item in items]

@@ -39,7 +39,7 @@ def mbarrier_inval(warp, ins):
         what = warp.where(ins)
         for address in where()[warp.mask]:
             offset = warp.cta.own(int(address), what)
-            warp.cta.mbarrier(int(address), what)
+            warp.cta.mbarrier(int(address), what).invalidate()
             del warp.cta.mbarriers[offset]
 
     return run

@@ -9,7 +9,7 @@ from ...layout import cells, split_tmem_address
 from ..machine.state import LANES
 from ..ptx.module import Imm
 from .registry import effect, vector_items
-from .tensor_core import tmem_address, whole_warp
+from .tensor_core import tmem_pointer, whole_warp
 
 
 class Transfer:
@@ -30,7 +30,7 @@ class Transfer:
             raise ValueError(f"{self.shape}.x{count} takes {len(self.lane)} registers, not {len(rows)}")
         contiguous = rows == list(range(rows[0], rows[0] + len(rows)))
         self.rows = slice(rows[0], rows[-1] + 1) if contiguous else rows
-        self.address = tmem_address(warp, memory)
+        self.address = tmem_pointer(warp, memory)
         self.plain = self.shape == "32x32b" and not self.packed
         self.flat = self.lane * 512 + self.column
 

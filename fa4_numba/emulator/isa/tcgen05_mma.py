@@ -9,7 +9,7 @@ from .registry import effect
 from .synchronisation import first_address
 from .tcgen05_multiply import Batch, Multiply, check_shape
 from .tcgen05_scale import BLOCK_SCALED_KINDS, Scales, block_scaled
-from .tensor_core import cta_group, flush, group_of, issue, tmem_address
+from .tensor_core import cta_group, flush, group_of, issue, tmem_pointer
 
 KINDS = ("f16", "tf32", "f8f6f4", "i8")
 
@@ -32,30 +32,33 @@ def mma(warp, ins):
     scaled = kind in BLOCK_SCALED_KINDS
     if kind not in KINDS and not scaled:
         raise ValueError(f"kind {kind}")
-    d_address, b_value = tmem_address(warp, ins.args[0]), warp.scalar(ins.args[2], np.uint64)
+    d_address, b_value = tmem_pointer(warp, ins.args[0]), warp.scalar(ins.args[2], np.uint64)
     from_tmem = isinstance(ins.args[1], Memory)
-    a_value = tmem_address(warp, ins.args[1]) if from_tmem else warp.scalar(ins.args[1], np.uint64)
+    a_value = tmem_pointer(warp, ins.args[1]) if from_tmem else warp.scalar(ins.args[1], np.uint64)
     instruction = warp.scalar(ins.args[3])
     rest = list(ins.args[4:])
-    scale_addresses = [tmem_address(warp, rest.pop(0)) for _ in range(2)] if scaled else []
+    scale_addresses = [tmem_pointer(warp, rest.pop(0)) for _ in range(2)] if scaled else []
     lane_mask = _lane_mask(warp, rest.pop(0), group) if isinstance(rest[0], Vector) else lambda: None
     accumulate = warp.source(rest.pop(0), np.bool_)
     scale_d = _scale_d(rest, stationary, kind)
     zero_mask = warp.scalar(rest[0], np.uint64) if rest and stationary else lambda: 0
     vector = next((p for p in ins.parts if p.startswith(("scale_vec::", "block16", "block32"))), None)
-    cta, known = warp.cta, {}
+    cta, known = (
+        warp.cta,
+        warp.cta.cluster.multiplies,
+    )  # instructions of one kind share a multiply, to be done as one
+    form = kind, group, from_tmem, stationary, vector
 
     def run():
         what, bits = warp.where(ins), instruction()
-        if bits not in known:
-            known[bits] = _multiply(kind, bits, group, from_tmem, stationary, vector, what)
+        multiply = known.get((form, bits))
+        if multiply is None:
+            multiply = known[form, bits] = _multiply(kind, bits, group, from_tmem, stationary, vector, what)
         if zero_mask():
             raise Hazard(f"{what}: a zero-column mask is not implemented")
         scales = [address() for address in scale_addresses]
         operands = (a_value(), b_value(), what, *scales)
-        collect(
-            cta, known[bits], d_address(), operands, bool(accumulate[warp.any_lane]), scale_d, lane_mask()
-        )
+        collect(cta, multiply, d_address(), operands, bool(accumulate[warp.any_lane]), scale_d, lane_mask())
 
     return run
 

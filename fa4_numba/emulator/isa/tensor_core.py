@@ -13,12 +13,6 @@ def cta_group(ins) -> int:
     raise ValueError("no .cta_group")
 
 
-def tmem_address(warp, operand):
-    """Return a function that gives the tensor-memory address ``[base + offset]`` as the warp's first lane has it."""
-    base, offset = warp.scalar(operand.base), operand.offset
-    return lambda: base() + offset
-
-
 def group_of(cta, group: int, what) -> list:
     """Return the CTAs of ``cta_group::group``: the CTA, or its pair, even rank first."""
     if group == 1:
@@ -27,6 +21,12 @@ def group_of(cta, group: int, what) -> list:
     if even + 1 >= cta.cluster.size:
         raise Hazard(f"{what}: .cta_group::2 needs a pair of CTAs; the cluster has {cta.cluster.size}")
     return cta.cluster.ctas[even : even + 2]
+
+
+def tmem_pointer(warp, memory):
+    """Return a function that gives the tensor-memory address of an operand ``[a + offset]``."""
+    base, offset = warp.scalar(memory.base), memory.offset
+    return lambda: base() + offset
 
 
 def issue(cta, land, what) -> None:

@@ -31,6 +31,7 @@ class Cluster:
             cta.warps = [make_warp(cta, i) for i in range(-(-machine.threads // LANES))]
         self.warps: list[Warp] = [warp for cta in self.ctas for warp in cta.warps]
         self.queues: dict[tuple, deque] = {}  # (rank, asynchronous unit) → its work, oldest first
+        self.multiplies: dict[tuple, object] = {}  # kinds of matrix multiplies seen
         self.barrier = ClusterBarrier(self)
 
     def reset(self, number: int) -> None:

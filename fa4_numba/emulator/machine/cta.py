@@ -5,7 +5,7 @@ from collections import deque
 import numpy as np
 
 from ...errors import Hazard, MemoryFault
-from .barriers import MBarrier, NamedBarrier
+from .barriers import MBARRIER_CELLS, MBarrier, NamedBarrier
 from .memory import RANK_SHIFT, WINDOW_BYTES
 
 POISON = 0xFF  # uninitialised bytes: every float of them is NaN
@@ -28,6 +28,7 @@ class CTA:
         self.shared128 = self.shared.view(np.complex128)  # 16-byte pieces, never read as numbers
         self.tmem = np.empty((TMEM_LANES, TMEM_COLS), np.uint32)
         self.allocated_groups = np.zeros(1, np.uint64)  # a bit per 32 allocated TMEM columns
+        self.barrier_table = np.zeros((len(shared) // 8, MBARRIER_CELLS), np.int64)
         self.warps = []
         self.index = (0, 0, 0)
 
@@ -36,12 +37,13 @@ class CTA:
         self.index = index
         self.shared.fill(POISON)
         self.tmem.fill(0xFFFFFFFF)
+        self.barrier_table.fill(0)
         self.mbarriers: dict[int, MBarrier] = {}
         self.named = {i: NamedBarrier(i) for i in range(16)}
         self.allocated: dict[int, int] = {}  # first TMEM column → columns
+        self.allocation_changed()
         self.alloc_relinquished = False
         self.multiplies = None  # matrix multiplies collected to be done as one
-        self.allocation_changed()
         self.free_registers = 0
 
     # -- asynchronous work --------------------------------------------------------
@@ -56,14 +58,14 @@ class CTA:
         """Return whether work of this CTA's ``unit`` is in flight."""
         return (self.rank, unit) in self.cluster.queues
 
+    def event(self, who: str, what: str) -> None:
+        """An asynchronous unit did something: an entry of the timeline."""
+        self.machine.event(self, who, what)
+
     def allocation_changed(self) -> None:
         """Note the columns of ``allocated`` for compiled code."""
         bits = sum(((1 << n // 32) - 1) << first // 32 for first, n in self.allocated.items())
         self.allocated_groups[0] = bits
-
-    def event(self, who: str, what: str) -> None:
-        """An asynchronous unit did something: an entry of the timeline."""
-        self.machine.event(self, who, what)
 
     # -- shared memory --------------------------------------------------------------
     def address_of(self, symbol: str) -> int:
@@ -140,13 +142,24 @@ class CTA:
             )
         return barrier
 
-    def multicast_barriers(self, address: int, mask: int, what) -> list[MBarrier]:
-        """Return the mbarriers at the address's offset in every CTA whose bit of ``mask`` is set."""
-        _, offset = self.reach(address, what)
+    def barrier_cells(self, offset: int) -> np.ndarray:
+        """Return the row of the barrier table for an mbarrier at an offset in shared memory."""
+        return self.barrier_table[offset >> 3]
+
+    def place(self, warp: int, pc: int):
+        """Return a place in the program, for messages."""
+        return self.warps[warp].where(self.warps[warp].pieces[pc].instruction)
+
+    def ranks_of(self, mask: int, what) -> list[int]:
+        """Return the ranks whose bits a multicast mask has."""
         if mask >> self.cluster.size or not mask:
             raise Hazard(f"{what}: multicast mask {mask:#x}; the cluster has {self.cluster.size} CTAs")
-        ranks = [rank for rank in range(self.cluster.size) if mask >> rank & 1]
-        return [self.mbarrier(rank << RANK_SHIFT | offset, what) for rank in ranks]
+        return [rank for rank in range(self.cluster.size) if mask >> rank & 1]
+
+    def multicast_barriers(self, address: int, mask: int, what) -> list[MBarrier]:
+        """Return the mbarriers at the address's offset in every CTA of a multicast mask."""
+        _, offset = self.reach(address, what)
+        return [self.mbarrier(rank << RANK_SHIFT | offset, what) for rank in self.ranks_of(mask, what)]
 
     def init_mbarrier(self, offset: int, count: int, what) -> None:
         """Make the 8 bytes at an offset of this CTA's shared memory an mbarrier."""
@@ -155,7 +168,7 @@ class CTA:
             raise MemoryFault(
                 f"{what}: an mbarrier needs an 8-byte aligned address and a count of 1 to 2**20 - 1, got {count}"
             )
-        self.mbarriers[offset] = MBarrier(offset, self.name_of(offset), count)
+        self.mbarriers[offset] = MBarrier(offset, self.name_of(offset), count, self)
 
     def name_of(self, offset: int) -> str:
         """Return the name of an mbarrier, with its CTA's rank in a cluster of several."""

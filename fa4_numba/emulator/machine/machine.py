@@ -17,7 +17,7 @@ from .cluster import Cluster
 from .memory import LOCAL_WINDOW, MAX_CLUSTER_CTAS, PARAM_WINDOW, GlobalMemory
 from .program import addresses_as_specials, flatten, specials_of
 from .schedule import schedule_of
-from .state import StateLayout
+from .state import WATCH_ACCESSES, WATCH_SIGNALS, WATCH_STAGES, WATCH_TMEM_STORES, StateLayout
 from .warp import Warp
 
 _DEFAULT_MAX_STEPS = 10**10
@@ -182,8 +182,8 @@ class Machine:
             raise LaunchError(
                 f"{self.dynamic_smem_bytes} bytes of dynamic shared memory: a CTA has at most {most}"
             )
-        fair = min(SM_100A.setmaxnreg_max, SM_100A.registers_per_sm // max(self.threads, 1)) // 8 * 8
-        self.entry_registers = self.entry.max_registers or fair
+        most = min(256, self.entry.max_registers or 256)
+        self.entry_registers = min(most, SM_100A.registers_per_sm // max(self.threads, 1)) // 8 * 8
 
     def _cluster_shape(self) -> tuple:
         """Return the cluster's shape: the launch's, or what the kernel requires."""
@@ -244,6 +244,12 @@ class Machine:
         for warp in self.live.warps:
             warp.engine = CompiledEngine(warp, self.program_code)
 
+    @property
+    def watches(self) -> int:
+        """What compiled code must leave to the machine: bits of ``machine.state``."""
+        bits = self.schedule.watches | (WATCH_STAGES if self.trace else 0)
+        return bits if self.checker is None else bits | WATCH_ACCESSES | WATCH_SIGNALS | WATCH_TMEM_STORES
+
     # -- running ----------------------------------------------------------------------
     @property
     def cta(self):
@@ -265,10 +271,10 @@ class Machine:
         """Set up the first cluster (once), so that its memory can be written before anything runs."""
         if not self._started:
             self._initial_memory = self.memory.snapshot()
-            self._next, self._finished = 0, False
             self.global_table = self.memory.table()
             for warp in self.live.warps:
                 warp.connect()
+            self._next, self._finished = 0, False
             self._start(self.next_cluster())
             self._started, self.steps = True, 0
 

@@ -11,7 +11,7 @@ from ..ptx.module import Imm, Reg, Special, Symbol
 from .interpreter import DIVERGED, EFFECT, ENDED, INTERPRET, MET, Interpreter
 from .memory import RANK_SHIFT
 from .program import ADDRESS_OF, Piece
-from .state import HEADER, LANES, ROW_DTYPE, WATCH_ACCESSES, StateLayout, aligned_buffer, row_bytes
+from .state import HEADER, LANES, ROW_DTYPE, StateLayout, aligned_buffer, row_bytes
 
 NOWHERE = -2  # no piece has this pc
 
@@ -59,7 +59,8 @@ class Warp:
     def connect(self) -> None:
         """Tell compiled code where the memories of the warp's CTA lie."""
         cta, state, machine = self.cta, self.state, self.cta.machine
-        state["cautious"] = machine.schedule.watches | (WATCH_ACCESSES if machine.checker is not None else 0)
+        state["cautious"] = machine.watches
+        state["barriers"], state["warp"] = cta.barrier_table.ctypes.data, self.index
         state["shared"], state["shared_bytes"] = cta.shared.ctypes.data, cta.shared_bytes
         state["shared_low"] = cta.rank << RANK_SHIFT
         state["tmem"], state["tmem_lane"] = cta.tmem.ctypes.data, self.index % 4 * LANES
@@ -107,7 +108,9 @@ class Warp:
         """Return where in ``local`` the active lanes' offsets lie; ``size`` bytes each."""
         mine = self.entry.local_bytes
         if int(offsets.max()) + size > mine:
-            raise MemoryFault(f"{what}: offset {int(offsets.max()):#x} is outside of the lane's {mine} local bytes")
+            raise MemoryFault(
+                f"{what}: offset {int(offsets.max()):#x} is outside of the lane's {mine} local bytes"
+            )
         return np.flatnonzero(self.mask) * mine + offsets
 
     # -- operands -------------------------------------------------------------------------
@@ -129,7 +132,7 @@ class Warp:
         if isinstance(operand, Imm):
             return np.full(LANES, constant(operand.value, dtype), dtype)
         if isinstance(operand, Symbol):
-            return np.full(LANES, constant(self.cta.address_of(operand.name), np.dtype(dtype)), dtype)
+            return np.full(LANES, self.cta.address_of(operand.name), np.uint64).astype(dtype)
         if isinstance(operand, Special):
             row = self.specials[operand.name]
             return row if dtype.itemsize == 8 else row.view(dtype).reshape(LANES, -1)[:, 0]
@@ -146,7 +149,9 @@ class Warp:
         return lambda: int(lanes[self.any_lane])
 
     def special(self, name: str) -> np.ndarray:
-        """Return a special register as 32 integers. Values that change from CTA to CTA are read by ``mov``."""
+        """Return a special register, or the address of a variable (``&name``), as 32 integers."""
+        if name[0] == "&":
+            return np.full(LANES, self.cta.address_of(name[1:]), np.int64)
         m, lanes = self.cta.machine, np.arange(LANES)
         if name.startswith(ADDRESS_OF):
             return np.full(LANES, self.cta.address_of(name.removeprefix(ADDRESS_OF)), np.int64)

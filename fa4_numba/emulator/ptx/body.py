@@ -208,7 +208,9 @@ class BodyParser:
         match = _CALL.fullmatch(rest.strip())
         function = self.functions.get(match[2]) if match else None
         if function is None:
-            raise PtxSyntaxError(f"{text!r} calls nothing that the module declares (calls through registers are not supported)")
+            raise PtxSyntaxError(
+                f"{text!r} calls nothing that the module declares (calls through registers are not supported)"
+            )
         if function.body is None:
             self._emit(op, (Symbol(function.name),), text, scope, guard, negate)
             return
@@ -235,7 +237,9 @@ class BodyParser:
                 target = parse_operand(actual, scope, self.variables)
                 self._emit(f"mov.b{target.width}", (target, inner.registers[formal.name]), text, scope)
 
-    def _bind(self, formal: Declaration, actual: str, text: str, scope: Scope, inner: Scope, copy_in: bool) -> None:
+    def _bind(
+        self, formal: Declaration, actual: str, text: str, scope: Scope, inner: Scope, copy_in: bool
+    ) -> None:
         """Let a formal parameter mean the caller's variable, or a register of its own."""
         operand = parse_operand(actual, scope, self.variables)
         if formal.space == "param":

@@ -22,7 +22,9 @@ _DECLARATION = re.compile(
 _MODULE_VARIABLE = re.compile(
     r"^[ \t]*(?:\.(?:visible|weak|common|extern)\s+)*(\.(?:global|const)\s[^;={}]*)(?:=\s*([^;]*))?;", re.M
 )
-_SHARED = re.compile(r"(\.extern\s+)?(\.shared\s+[^;={}.]*(?:\.align\s+\d+\s+)?\.\w+\s+[\w$]+\s*(?:\[\d*\])*)\s*;")
+_SHARED = re.compile(
+    r"(\.extern\s+)?(\.shared\s+[^;={}.]*(?:\.align\s+\d+\s+)?\.\w+\s+[\w$]+\s*(?:\[\d*\])*)\s*;"
+)
 
 
 @dataclass(frozen=True)
@@ -81,7 +83,9 @@ def module_variables(text: str) -> dict[str, bytes]:
         data = _initial_bytes(variable, match[2]) if match[2] else b""
         size = len(data) if variable.size is None else variable.size
         if len(data) > size:
-            raise PtxSyntaxError(f"the variable {variable.name} has {size} bytes, but {len(data)} initial ones")
+            raise PtxSyntaxError(
+                f"the variable {variable.name} has {size} bytes, but {len(data)} initial ones"
+            )
         found[variable.name] = data.ljust(size, b"\0")
     return found
 

@@ -99,4 +99,6 @@ def _check_params(entry: Entry, line: int) -> None:
         raise PtxSyntaxError(f"PTX line {line}: two parameters of {entry.name} have one name")
     _, size = entry.param_offsets()
     if size > MAX_PARAM_BYTES:
-        raise PtxSyntaxError(f"PTX line {line}: {size} bytes of parameters; a kernel has at most {MAX_PARAM_BYTES}")
+        raise PtxSyntaxError(
+            f"PTX line {line}: {size} bytes of parameters; a kernel has at most {MAX_PARAM_BYTES}"
+        )

@@ -35,7 +35,11 @@ class Scope:
             if name in scope.registers:
                 return scope.registers[name]
             for prefix, count, width, first in scope.ranges if numbered else ():
-                if prefix == numbered[1] and int(numbered[2]) < count and str(int(numbered[2])) == numbered[2]:
+                if (
+                    prefix == numbered[1]
+                    and int(numbered[2]) < count
+                    and str(int(numbered[2])) == numbered[2]
+                ):
                     return scope.registers.setdefault(name, Reg(name, width, first + int(numbered[2])))
             scope = scope.parent
         return None
