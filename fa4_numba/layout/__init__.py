@@ -1,12 +1,15 @@
 """How data lies in memory: pure functions over addresses, bits and indices."""
 
 from .banks import bank_conflicts
+from .block_scaled import BlockScaledDesc
 from .descriptors import InstrDesc, Major, SmemDesc, operand_byte_address
 from .swizzle import Swizzle, swizzle_address
 from .tensor_map import TensorMapSpec
-from .tmem import accumulator_lane, split_tmem_address, tmem_address, warp_lanes
+from .tmem import DataPath, accumulator_lane, cells, split_tmem_address, tmem_address, warp_lanes
 
 __all__ = [
+    "BlockScaledDesc",
+    "DataPath",
     "InstrDesc",
     "Major",
     "SmemDesc",
@@ -14,6 +17,7 @@ __all__ = [
     "TensorMapSpec",
     "accumulator_lane",
     "bank_conflicts",
+    "cells",
     "operand_byte_address",
     "split_tmem_address",
     "swizzle_address",

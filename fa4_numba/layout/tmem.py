@@ -1,4 +1,9 @@
-"""Tensor memory: 128 lanes by 512 columns of 32-bit cells."""
+"""Tensor memory: 128 lanes by 512 columns of 32-bit cells, and who finds what in them."""
+
+from enum import Enum
+from functools import cache
+
+import numpy as np
 
 from ..errors import ConfigError
 from ..hw import SM_100A
@@ -24,11 +29,135 @@ def warp_lanes(warp: int) -> range:
     return range(first, first + LANES_PER_WARP)
 
 
-def accumulator_lane(m: int, row: int, cta_group: int = 1) -> int:
-    """Return the lane that holds row ``row`` of a D tile with ``m`` rows.
+# -- what a warp's registers hold ---------------------------------------------------------
+_REGISTERS = {"32x32b": 1, "16x64b": 1, "16x128b": 2, "16x256b": 4, "16x32bx2": 1}  # of a thread, at x1
+MAX_REGISTERS = 128
 
-    M = 128: lane = row. M = 64, one CTA: 16 rows in each quarter. M = 256 in a CTA pair: 128 rows per CTA.
+
+def transfer_registers(shape: str, count: int) -> int:
+    """Return how many registers of each thread ``tcgen05.ld/st.shape.xcount`` moves.
+
+    Raises
+    ------
+    ConfigError
+        For a shape or a count that the ISA does not have.
     """
-    if m == 64 and cta_group == 1:
-        return row // 16 * 32 + row % 16
-    return row % 128
+    if shape not in _REGISTERS:
+        raise ConfigError(f"tcgen05.ld/st shape {shape!r}: take one of {sorted(_REGISTERS)}")
+    registers = _REGISTERS[shape] * count
+    if count not in (1, 2, 4, 8, 16, 32, 64, 128) or registers > MAX_REGISTERS:
+        raise ConfigError(
+            f"tcgen05.ld/st.{shape}.x{count}: the count is a power of two, with at most {MAX_REGISTERS} registers"
+        )
+    return registers
+
+
+@cache
+def cells(shape: str, count: int, split: int = 0, packed: bool = False) -> tuple[np.ndarray, np.ndarray]:
+    """Return which cell each register of each thread holds in ``tcgen05.ld/st.shape.xcount``.
+
+    Parameters
+    ----------
+    shape : str
+        "32x32b", "16x64b", "16x128b", "16x256b" or "16x32bx2".
+    count : int
+        The number after ``x``.
+    split : int
+        Of 16x32bx2: how many columns on the upper 16 threads start (``immHalfSplitoff``).
+    packed : bool
+        ``.pack::16b`` or ``.unpack::16b``: a register holds the low halves of two neighbouring columns, of which the
+        first is returned.
+
+    Returns
+    -------
+    lane, column : int arrays (register, thread), read-only
+        Relative to the address's lane and column.
+
+    Notes
+    -----
+    A row of a 16-lane shape is spread over threads as the rows of ``mma.sync`` fragments are: thread t has lane t/4
+    and, in a second register, lane t/4 + 8; in 16x64b it is the thread's lowest bit that chooses between the two.
+    """
+    register = np.arange(transfer_registers(shape, count))[:, None]
+    thread = np.arange(LANES_PER_WARP)[None, :]
+    lane, column = {
+        "32x32b": (thread, register),
+        "16x32bx2": (thread % 16, register),
+        "16x64b": (thread // 4 + thread % 2 * 8, 2 * register + thread // 2 % 2),
+        "16x128b": (thread // 4 + register % 2 * 8, register // 2 * 4 + thread % 4),
+        "16x256b": (
+            thread // 4 + register // 2 % 2 * 8,
+            register // 4 * 8 + thread % 4 * 2 + register % 2,
+        ),
+    }[shape]
+    column = column * (2 if packed else 1)
+    if shape == "16x32bx2":
+        column = column + thread // 16 * split
+    lane, column = (np.ascontiguousarray(a) for a in np.broadcast_arrays(lane, column))
+    lane.flags.writeable = column.flags.writeable = False
+    return lane, column
+
+
+# -- where a matrix multiply puts D, and finds A -------------------------------------------
+class DataPath(Enum):
+    """How an accumulator of one CTA lies on the 128 lanes; the value is (parts, used lanes of a part).
+
+    FULL: 128 rows, lane = row. HALF: 64 rows, 16 on each quarter's lanes. PAIRS: 64 rows, the left half of the
+    columns on lanes 0–63, the right half on 64–127. QUARTERS: 32 rows, a quarter of the columns on each 32 lanes.
+
+    Source: PTX ISA, "Data Path Layout Organization": layouts A and D, C and F, B and E, G.
+    """
+
+    FULL = (1, 128)
+    HALF = (4, 16)
+    PAIRS = (2, 64)
+    QUARTERS = (4, 32)
+
+    @classmethod
+    def of(cls, m: int, cta_group: int, *, weight_stationary: bool = False) -> "DataPath":
+        """Return the data path of ``tcgen05.mma`` with a dense A of ``m`` rows (of both CTAs in a pair)."""
+        paths = {(64, 1): cls.HALF, (128, 1): cls.FULL, (128, 2): cls.PAIRS, (256, 2): cls.FULL}
+        if weight_stationary:
+            paths = {(32, 1): cls.QUARTERS, (64, 1): cls.PAIRS, (128, 1): cls.FULL}
+        if (m, cta_group) not in paths:
+            raise ConfigError(
+                f"M = {m} with cta_group::{cta_group}{' and .ws' if weight_stationary else ''}: "
+                f"take M from {sorted(k for k, g in paths if g == cta_group) or 'cta_group::1 only'}"
+            )
+        return paths[m, cta_group]
+
+    @property
+    def splits_columns(self) -> bool:
+        """Whether parts hold different columns of D (and each its own copy of A), not different rows."""
+        return self in (DataPath.PAIRS, DataPath.QUARTERS)
+
+    @property
+    def parts(self) -> int:
+        """How many blocks of columns lie on lanes of their own."""
+        return self.value[0] if self.splits_columns else 1
+
+    @property
+    def rows(self) -> int:
+        """Rows of D in one CTA."""
+        parts, lanes = self.value
+        return lanes if self.splits_columns else parts * lanes
+
+    def columns(self, n: int) -> int:
+        """Return how many TMEM columns an accumulator of ``n`` columns takes."""
+        return n // self.parts
+
+    def block(self, tmem: np.ndarray, part: int, lane: int, col: int, cols: int) -> np.ndarray:
+        """Return the cells of one part as a view of ``tmem``: (rows, cols), for HALF (4, 16, cols).
+
+        ``lane`` is the address's: 0, or 16 for the upper half of each quarter's lanes.
+        """
+        parts, lanes = self.value
+        if self is DataPath.HALF:
+            return tmem.reshape(parts, 32, -1)[:, lane % 32 : lane % 32 + lanes, col : col + cols]
+        return tmem[part * lanes : (part + 1) * lanes, col : col + cols]
+
+
+def accumulator_lane(m: int, row: int, cta_group: int = 1) -> int:
+    """Return the lane (of its CTA) that holds row ``row`` of a D tile with ``m`` rows, in column 0."""
+    path = DataPath.of(m, cta_group)
+    return int(path.block(np.arange(128)[:, None], 0, 0, 0, 1).reshape(-1)[row % path.rows])

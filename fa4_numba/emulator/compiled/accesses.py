@@ -10,8 +10,10 @@ from ..isa.registry import vector_items
 from ..isa.types import dtype_of
 from ..machine.memory import PARAM_WINDOW
 from ..machine.program import Piece
-from ..machine.state import HEADER, LANES, WATCH_ACCESSES, WATCH_TMEM_STORES, StateLayout
+from ..machine.state import LANES, WATCH_ACCESSES, WATCH_TMEM_STORES, StateLayout
 from ..ptx.module import Reg, Symbol
+from . import signals
+from .text import field, lane_loop, unwatched
 
 _PLAIN = {"ld", "st", "global", "shared", "shared::cta", "param", "nc", "v2", "v4", "v8", "weak"}
 _SPACES = ("global", "shared", "param")
@@ -47,11 +49,23 @@ class AccessCompiler:
         ins = piece.instruction
         if piece.kind != "effect" or ins.op == "//fa4":
             return None
+        try:
+            return self._function_of(ins)
+        except (ValueError, IndexError, AttributeError):
+            return None  # not understood: the machine says so when it gets there
+
+    def _function_of(self, ins) -> str | None:
         if ins.parts[0] in ("ld", "st"):
             return self._access(ins)
         if ins.op.startswith(("tcgen05.ld.sync.aligned.32x32b.x", "tcgen05.st.sync.aligned.32x32b.x")):
             return self._tensor_memory(ins)
-        return None
+        return self._add(signals.function_for(ins, self.layout, len(self.sites)))
+
+    def _add(self, site: tuple[str, str] | None) -> str | None:
+        if site is None:
+            return None
+        self.sites.append(site[1])
+        return site[0]
 
     def text(self) -> str:
         return "\n".join([*self.forms.values(), *self.sites])
@@ -107,48 +121,10 @@ class AccessCompiler:
         return f"site{k}"
 
 
-def _field(name: str) -> str:
-    """Return text that loads a header field into a register of its name."""
-    at = HEADER.fields[name][1]
-    return f"  %{name}_at = getelementptr i8, ptr %base, i64 {at}\n  %{name} = load i64, ptr %{name}_at\n"
-
-
-def _unwatched(bit: int) -> str:
-    """Return text that leaves for the machine if somebody watches."""
-    return (
-        _field("cautious")
-        + f"""  %watch = and i64 %cautious, {bit}
-  %watched = icmp ne i64 %watch, 0
-  br i1 %watched, label %slow, label %start
-slow:
-  ret i1 false
-start:
-"""
-    )
-
-
-def _lane_loop(name: str, before: str, body: str, after: str) -> str:
-    """Return a loop over active lanes; ``body`` falls through to ``{name}_next``."""
-    return f"""  br label %{name}
-{name}:
-  %{name}_t = phi i64 [0, %{before}], [%{name}_t1, %{name}_next]
-  %{name}_m = getelementptr i8, ptr %mask, i64 %{name}_t
-  %{name}_b = load i8, ptr %{name}_m
-  %{name}_on = icmp ne i8 %{name}_b, 0
-  br i1 %{name}_on, label %{name}_body, label %{name}_next
-{name}_body:
-{body}  br label %{name}_next
-{name}_next:
-  %{name}_t1 = add i64 %{name}_t, 1
-  %{name}_more = icmp ult i64 %{name}_t1, {LANES}
-  br i1 %{name}_more, label %{name}, label %{after}
-"""
-
-
 def _address(form: _Form, loop: str) -> str:
     """Return text that computes lane ``%{loop}_t``'s address as ``%{loop}_a``."""
-    if form.address == 0:
-        return f"  %{loop}_a = add i64 %offset, 0\n"
+    if form.address == 0:  # a variable's own address
+        return f"  %{loop}_a = add i64 %offset, {'%low' if form.space == 'shared' else 0}\n"
     kind = f"i{8 * form.address}"
     widened = (
         f"  %{loop}_w = zext {kind} %{loop}_r to i64\n"
@@ -167,14 +143,15 @@ def _region(form: _Form) -> str:
     """Return text that gives ``%low`` and ``%bytes`` of addresses that exist, and ``%host`` where they lie."""
     if form.space == "shared":
         return (
-            _field("shared")
-            + _field("shared_bytes")
-            + "  %low = add i64 0, 0\n  %bytes = add i64 %shared_bytes, 0\n"
+            field("shared")
+            + field("shared_bytes")
+            + field("shared_low")
+            + "  %low = add i64 %shared_low, 0\n  %bytes = add i64 %shared_bytes, 0\n"
             "  %host = inttoptr i64 %shared to ptr\n  br label %check_entry\n"
         )
     if form.space == "param":
         return (
-            _field("params") + _field("param_bytes") + f"  %low = add i64 {PARAM_WINDOW}, 0\n"
+            field("params") + field("param_bytes") + f"  %low = add i64 {PARAM_WINDOW}, 0\n"
             "  %bytes = add i64 %param_bytes, 0\n  %host = inttoptr i64 %params to ptr\n  br label %check_entry\n"
         )
     return _global_region(form)
@@ -185,8 +162,8 @@ def _global_region(form: _Form) -> str:
     writable = "  %permitted = icmp ne i64 %w, 0\n" if form.store else "  %permitted = add i1 true, 0\n"
     first = _address(form, "first").replace("%first_t", "%lane")
     return (
-        _field("globals")
-        + _field("global_count")
+        field("globals")
+        + field("global_count")
         + f"""  %table = inttoptr i64 %globals to ptr
   br label %seek
 seek:
@@ -246,13 +223,13 @@ check_next2:
     return f"""
 define internal i1 @{form.name}(ptr %base, i64 %address_row, i64 %offset, ptr %rows, i64 %items) #0 {{
 entry:
-{_unwatched(WATCH_ACCESSES)}  %mask = getelementptr i8, ptr %base, i64 {layout.mask}
+{unwatched(WATCH_ACCESSES)}  %mask = getelementptr i8, ptr %base, i64 {layout.mask}
   %addresses = getelementptr i8, ptr %base, i64 %address_row
   %size = mul i64 %items, {form.size}
   %size_less_one = sub i64 %size, 1
 {_region(form)}check_entry:
-{_lane_loop("check", "check_entry", check, "move_entry")}move_entry:
-{_lane_loop("move", "move_entry", _move(form), "end")}end:
+{lane_loop("check", "check_entry", check, "move_entry")}move_entry:
+{lane_loop("move", "move_entry", _move(form), "end")}end:
   ret i1 true
 }}
 """
@@ -306,14 +283,14 @@ def _tmem_function(name: str, store: bool, layout: StateLayout) -> str:
     return f"""
 define internal i1 @{name}(ptr %base, i64 %address_row, i64 %offset, ptr %rows, i64 %items) #0 {{
 entry:
-{_unwatched(WATCH_TMEM_STORES if store else WATCH_ACCESSES)}  %address_at = getelementptr i8, ptr %base, i64 %address_row
+{unwatched(WATCH_TMEM_STORES if store else WATCH_ACCESSES)}  %address_at = getelementptr i8, ptr %base, i64 %address_row
   %address32 = load i32, ptr %address_at
   %address0 = zext i32 %address32 to i64
   %address = add i64 %address0, %offset
   %lane = lshr i64 %address, 16
   %column = and i64 %address, 65535
   %end = add i64 %column, %items
-{_field("tmem")}{_field("tmem_lane")}{_field("active")}{_field("tmem_allocated")}  %mine = icmp eq i64 %lane, %tmem_lane
+{field("tmem")}{field("tmem_lane")}{field("active")}{field("tmem_allocated")}  %mine = icmp eq i64 %lane, %tmem_lane
   %full = icmp eq i64 %active, {LANES}
   %in = icmp ule i64 %end, 512
   %ok0 = and i1 %mine, %full

@@ -3,10 +3,10 @@
 import numpy as np
 
 from ..isa.registry import Alu
-from ..machine.program import Piece
+from ..machine.program import Piece, special_name
 from ..machine.state import LANES, StateLayout
 from ..machine.warp import constant
-from ..ptx.module import Imm, Memory, Pair, Reg, Special, Symbol, Vector
+from ..ptx.module import Imm, Memory, Pair, Reg, Vector
 from .tracer import U32, U64, Trace, Value, select
 
 WORD = {1: np.dtype(np.bool_), 16: np.dtype(np.uint16), 32: U32, 64: U64}
@@ -60,8 +60,8 @@ def wants_flush_mode(piece: Piece, available: bool) -> bool:
 class PieceCompiler:
     """Writes the function of one piece."""
 
-    def __init__(self, name: str, layout: StateLayout, address_of, lanes: int, flushing: bool):
-        self.name, self.layout, self.address_of = name, layout, address_of
+    def __init__(self, name: str, layout: StateLayout, lanes: int, flushing: bool):
+        self.name, self.layout = name, layout
         self.trace = Trace(lanes, flushing)
         self.values: dict[tuple[int, int], Value] = {}
         self.written: dict[tuple[int, int], None] = {}
@@ -110,11 +110,7 @@ class PieceCompiler:
             return value if dtype == value.dtype else value.view(dtype)
         if isinstance(operand, Imm):
             return self.trace.constant(constant(operand.value, dtype), dtype)
-        if isinstance(operand, Symbol):
-            return self.trace.constant(self.address_of(operand.name), dtype)
-        if isinstance(operand, Special):
-            return self._load(self.layout.special(operand.name), U64).astype(dtype)
-        raise TypeError(operand)
+        return self._load(self.layout.special(special_name(operand)), U64).astype(dtype)
 
     def _register(self, register: Reg) -> Value:
         key = register.width, register.index

@@ -18,6 +18,10 @@ from .glue import Glue
 from .tracer import NotTraceable
 
 _OPTIMISATION = 1
+_ATTRIBUTES = """
+attributes #0 = { nounwind noinline }
+attributes #1 = { nounwind noinline "denormal-fp-math"="preserve-sign,preserve-sign" }
+"""
 
 
 @functools.cache
@@ -80,7 +84,7 @@ def _module_text(pieces: list[Piece], layout: StateLayout, address_of) -> str:
         if piece.kind != "alu":
             continue
         flush = wants_flush_mode(piece, flush_mode)
-        compiler = PieceCompiler(f"alu{pc}", layout, address_of, _lanes(), flush)
+        compiler = PieceCompiler(f"alu{pc}", layout, _lanes(), flush)
         try:
             texts.append(compiler.compile(piece.instructions, needed))
         except NotTraceable:
@@ -93,9 +97,8 @@ def _module_text(pieces: list[Piece], layout: StateLayout, address_of) -> str:
     accesses = AccessCompiler(layout, address_of)
     fast = {pc: name for pc, piece in enumerate(pieces) if (name := accesses.function_for(piece))}
     glue = Glue(layout, pieces, functions, fast, flushing)
-    attributes = 'attributes #0 = { nounwind noinline }\nattributes #1 = { nounwind noinline "denormal-fp-math"="preserve-sign,preserve-sign" }\n'
     return "\n".join(
-        [*sorted(declarations), *shared.values(), *texts, accesses.text(), glue.text(), attributes]
+        [*sorted(declarations), *shared.values(), *texts, accesses.text(), glue.text(), _ATTRIBUTES]
     )
 
 

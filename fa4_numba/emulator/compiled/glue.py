@@ -1,6 +1,6 @@
 """The function that walks through a program's pieces: it calls their functions, branches, and returns to the machine."""
 
-from ..isa.registry import is_silent
+from ..isa.registry import watched_by
 from ..machine.interpreter import DIVERGED, EFFECT, ENDED, INTERPRET, MET, TURN_OVER
 from ..machine.program import Piece
 from ..machine.state import HEADER, LANES, StateLayout
@@ -128,13 +128,20 @@ leave:
         ins = piece.instruction
         if ins.guard is not None:
             skip, do = f"pc{pc + 1}", self._new_label()
-            none = self._emit(f"icmp eq i{LANES} {self._taken(ins)}, 0")
+            taken = self._taken(ins)
+            none = self._emit(f"icmp eq i{LANES} {taken}, 0")
             self.lines.append(f"  br i1 {none}, label %{skip}, label %{do}")
             self._label(do)
-        if is_silent(ins):
+        watchers = watched_by(ins)
+        if watchers is not None:
             cautious = self._emit("load i64, ptr %cautious_at")
-            self._leave_if(self._emit(f"icmp ne i64 {cautious}, 0"), pc, EFFECT)
-        elif pc in self.fast and ins.guard is None:
+            watched = self._emit(f"and i64 {cautious}, {watchers}")
+            self._leave_if(self._emit(f"icmp ne i64 {watched}, 0"), pc, EFFECT)
+        elif pc in self.fast:
+            if ins.guard is not None:  # for all active lanes, or the machine does it
+                others = self._emit(f"icmp ne i{LANES} {taken}, {self._bits('%mask_at')}")
+                self._leave_if(others, pc, EFFECT)
+            self.lines.append(f"  store i64 {pc}, ptr %pc_at")
             done = self._emit(f"call i1 @{self.fast[pc]}(ptr %base)")
             self._leave_if(self._emit(f"xor i1 {done}, true"), pc, EFFECT)
         else:

@@ -50,7 +50,11 @@ class Trace:
 
     def constant(self, value, dtype) -> "Value":
         """Return a value whose lanes are all ``value``."""
-        dtype = np.dtype(dtype)
+        result = self._constant(value, np.dtype(dtype))
+        result.known = True
+        return result
+
+    def _constant(self, value, dtype) -> "Value":
         if dtype.kind == "b":
             return Value(self, dtype, self.splat("i1", "true" if value else "false"))
         scalar = np.asarray(value).astype(dtype)
@@ -96,11 +100,13 @@ def _suffix(dtype) -> str:
 class Value(NDArrayOperatorsMixin):
     """A vector of lanes in a trace. 64-bit integers may be kept as (low, high) halves of 32 bits.
 
-    ``nan``: a NaN may not be the canonical one yet; that matters only where its bits are looked at.
+    ``nan``: a NaN may not be the canonical one yet; that matters only where its bits are looked at. ``known``: made of
+    constants, so that LLVM computes it when it compiles, in no flush mode.
     """
 
     def __init__(self, trace: Trace, dtype, name: str | None, halves=None, nan: bool = False):
         self.trace, self.dtype, self._name, self._halves, self.nan = trace, np.dtype(dtype), name, halves, nan
+        self.known = False
 
     # -- representation -------------------------------------------------------------------
     @property
@@ -135,6 +141,14 @@ class Value(NDArrayOperatorsMixin):
     # -- what arrays can do ------------------------------------------------------------------
     def view(self, dtype) -> "Value":
         """Reinterpret the bits."""
+        return self._as_known(self._view(dtype), self)
+
+    def _as_known(self, result: "Value", *sources) -> "Value":
+        if result is not self:
+            result.known = all(s.known for s in sources if isinstance(s, Value))
+        return result
+
+    def _view(self, dtype) -> "Value":
         dtype = np.dtype(dtype)
         if dtype == self.dtype:
             return self
@@ -149,6 +163,9 @@ class Value(NDArrayOperatorsMixin):
 
     def astype(self, dtype) -> "Value":
         """Convert lane by lane, as numpy does."""
+        return self._as_known(self._astype(dtype), self)
+
+    def _astype(self, dtype) -> "Value":
         dtype, t = np.dtype(dtype), self.trace
         if dtype == self.dtype:
             return self
@@ -168,18 +185,19 @@ class Value(NDArrayOperatorsMixin):
         emit = _UFUNCS.get(ufunc.__name__)
         if emit is None or method != "__call__" or options:
             raise NotTraceable(ufunc.__name__)
-        return emit(self.trace, *_alike(self.trace, inputs))
+        return self._as_known(emit(self.trace, *_alike(self.trace, inputs)), *inputs)
 
     def __array_function__(self, function, types, args, kwargs):
         if function is not np.where or kwargs:
             raise NotTraceable(function.__name__)
         condition, a, b = args
-        return select(self.trace, condition, *_alike(self.trace, (a, b)))
+        result = select(self.trace, condition, *_alike(self.trace, (a, b)))
+        return self._as_known(result, condition, a, b)
 
     # -- what the helpers of ``isa`` ask for ----------------------------------------------------
     def flush(self) -> "Value":
         """Subnormals become zeros: the CPU's mode does it, or the bits are looked at."""
-        if self.trace.flushing:
+        if self.trace.flushing and not self.known:
             return self
         bits = self.view(U32)
         exponent = bits & np.uint32(0x7F800000)
@@ -187,7 +205,7 @@ class Value(NDArrayOperatorsMixin):
         return kept.view(F32)
 
     def canonical(self) -> "Value":
-        return Value(self.trace, self.dtype, self._name, self._halves, nan=True)
+        return self._as_known(Value(self.trace, self.dtype, self._name, self._halves, nan=True), self)
 
     def settled(self) -> "Value":
         """The value with canonical NaNs."""
@@ -204,7 +222,7 @@ class Value(NDArrayOperatorsMixin):
 
     def fma(self, b, c) -> "Value":
         values = _alike(self.trace, (self, b, c))
-        return self.trace.call("fma", self.dtype, *values)
+        return self._as_known(self.trace.call("fma", self.dtype, *values), *values)
 
     def join(self, others, whole) -> "Value":
         """Put narrower parts together, this one lowest."""

@@ -41,15 +41,16 @@ def tensor_copy(warp, ins):
 
 
 def _copy_operands(warp, ins, rank: int, smem_operand, tensor):
-    """Return a function that reads a copy's operands: (place, tensor map, shared address, coordinates), checked."""
+    """Return a function that reads a copy's operands: (place, tensor map, CTA, shared offset, coordinates), checked."""
     smem, map_address = first_address(warp, smem_operand), first_address(warp, tensor)
     coordinates = [warp.scalar(c, np.int32) for c in tensor.coordinates.items]
 
     def read():
         what = warp.where(ins)
-        spec, at = _tensor_map(warp, map_address(), what), smem()
-        _check(warp.cta, spec, rank, at, what)
-        return what, spec, at, tuple(c() for c in coordinates)
+        spec = _tensor_map(warp, map_address(), what)
+        owner, at = warp.cta.reach(smem(), what)
+        _check(owner, spec, rank, at, what)
+        return what, spec, owner, at, tuple(c() for c in coordinates)
 
     return read
 
@@ -60,13 +61,13 @@ def _load(warp, ins, rank: int):
     cta = warp.cta
 
     def run():
-        what, spec, at, start = read()
+        what, spec, owner, at, start = read()
         barrier = cta.mbarrier(bar_address(), what)
 
         def land():
-            copy_in(cta, spec, at, start, what)
+            copy_in(owner, spec, at, start, what)
             barrier.land(spec.box_bytes, warp.where(ins, "TMA load of "))
-            cta.machine.event("TMA", f"load {barrier.name}")
+            cta.event("TMA", f"load {barrier.name}")
 
         cta.issue(("tma", id(land)), land, f"TMA load to {barrier.name}")
 
@@ -78,7 +79,7 @@ def _check(cta, spec: TensorMapSpec, rank: int, smem: int, what: str):
         raise MemoryFault(f"{what}: the tensor map has rank {spec.rank}, the copy {rank}")
     if smem % 128:
         raise MemoryFault(f"{what}: shared address {smem:#x} of a tensor copy must be a multiple of 128")
-    cta.check_shared(smem, spec.box_bytes, what)
+    cta.touch_shared(smem, spec.box_bytes, what)
 
 
 def _global_rows(cta, spec: TensorMapSpec, coordinates, what: str, write: bool):
@@ -122,14 +123,14 @@ def _store(warp, ins, rank: int):
     cta = warp.cta
 
     def run():
-        what, spec, at, start = read()
+        what, spec, _, at, start = read()
         group = current_group(warp)
         group["open"] += 1
 
         def land():
             copy_out(cta, spec, at, start, what)
             group["open"] -= 1
-            cta.machine.event("TMA", "store")
+            cta.event("TMA", "store")
 
         cta.issue(("tma store", id(land)), land, "TMA store")
 

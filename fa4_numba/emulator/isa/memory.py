@@ -3,7 +3,7 @@
 import numpy as np
 
 from ...errors import MemoryFault
-from ..machine.memory import PARAM_WINDOW, SHARED_WINDOW
+from ..machine.memory import PARAM_WINDOW, RANK_SHIFT, SHARED_WINDOW, SHARED_WINDOW_END
 from ..machine.state import LANES
 from ..ptx.module import Symbol
 from .registry import effect, vector_items
@@ -15,7 +15,7 @@ def addresses(warp, operand):
     offset = np.int64(operand.offset)
     if isinstance(operand.base, Symbol):
         symbol = operand.base.name
-        return lambda: np.full(LANES, warp.cta.machine.address_of(symbol) + offset, np.int64)
+        return lambda: np.full(LANES, warp.cta.address_of(symbol) + offset, np.int64)
     register = warp.row(operand.base)
     return lambda: register.astype(np.int64) + offset
 
@@ -34,11 +34,13 @@ def _resolve(warp, space: str, lanes: np.ndarray, size: int, what: str, write: b
         raise MemoryFault(
             f"{what}: address {int(lanes[np.argmax(lanes % size != 0)]):#x} is not a multiple of {size}"
         )
-    if space == "generic" and SHARED_WINDOW <= low < SHARED_WINDOW + (1 << 24):
-        space, lanes, low, high = "shared", lanes - SHARED_WINDOW, low - SHARED_WINDOW, high - SHARED_WINDOW
+    if space == "generic" and SHARED_WINDOW <= low < SHARED_WINDOW_END:
+        space, lanes = "shared::cluster", lanes - SHARED_WINDOW
     if space.startswith("shared"):
-        warp.cta.check_shared(low, high - low, what)
-        return warp.cta.shared, lanes
+        cluster = warp.cta.cluster
+        if space != "shared::cluster" and cluster.size > 1:
+            warp.cta.own(int(lanes[np.argmax(lanes >> RANK_SHIFT != warp.cta.rank)]), what)
+        return cluster.shared, cluster.shared_positions(lanes, size, what, write=write)
     if space == "param" or PARAM_WINDOW <= low < PARAM_WINDOW + (1 << 16):
         return warp.cta.machine.param_bytes, lanes - PARAM_WINDOW
     data, offset = warp.cta.machine.memory.find(low, high, what, write=write)

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from ...errors import Fa4Error, UnknownInstructionError
+from ..machine.state import WATCH_ACCESSES, WATCH_STAGES, WATCH_TMEM_STORES
 from ..ptx.module import Instruction, Not, Pair, Sink, Special, Vector
 
 BRANCHES = ("bra", "ret", "exit")
@@ -66,9 +67,13 @@ def effect(*names):
     return register
 
 
-def is_silent(ins: Instruction) -> bool:
-    """Whether an effect changes nothing that a program can see: only those who watch the machine care."""
-    return ins.op.startswith(SILENT)
+def watched_by(ins: Instruction) -> int | None:
+    """Return who cares for an effect that a program cannot see: bits of ``machine.state``; None if programs can."""
+    if ins.op == "//fa4":
+        return WATCH_STAGES if ins.text.startswith("stage") else None
+    if ins.op.startswith("tcgen05.wait::st"):
+        return WATCH_ACCESSES | WATCH_TMEM_STORES
+    return WATCH_ACCESSES if ins.op.startswith(SILENT) else None
 
 
 def find(ins: Instruction) -> tuple[str, Callable]:

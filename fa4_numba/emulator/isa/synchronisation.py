@@ -19,19 +19,28 @@ def first_address(warp, operand):
 
 @effect("mbarrier.init")
 def mbarrier_init(warp, ins):
-    """Make the 8 bytes at a an mbarrier that expects ``count`` arrivals a phase."""
-    address, count = first_address(warp, ins.args[0]), warp.scalar(ins.args[1])
-    return lambda: warp.cta.init_mbarrier(address(), count(), warp.where(ins))
+    """Make the 8 bytes at a an mbarrier that expects ``count`` arrivals a phase; each active lane makes its own."""
+    where, count = addresses(warp, ins.args[0]), warp.source(ins.args[1], np.uint32)
+
+    def run():
+        what = warp.where(ins)
+        for address, n in zip(where()[warp.mask], count[warp.mask]):
+            warp.cta.init_mbarrier(warp.cta.own(int(address), what), int(n), what)
+
+    return run
 
 
 @effect("mbarrier.inval")
 def mbarrier_inval(warp, ins):
-    """End the mbarrier."""
-    address = first_address(warp, ins.args[0])
+    """End the mbarrier; each active lane its own."""
+    where = addresses(warp, ins.args[0])
 
     def run():
-        warp.cta.mbarrier(address(), warp.where(ins))
-        del warp.cta.mbarriers[address()]
+        what = warp.where(ins)
+        for address in where()[warp.mask]:
+            offset = warp.cta.own(int(address), what)
+            warp.cta.mbarrier(int(address), what).invalidate()
+            del warp.cta.mbarriers[offset]
 
     return run
 
@@ -88,7 +97,7 @@ def mbarrier_wait(warp, ins):
         barrier = warp.cta.mbarrier(address(), warp.where(ins))
         wanted = parity()
         passed = barrier.passed(wanted)
-        question = (id(ins), barrier.address, wanted, barrier.phase)
+        question = (id(ins), id(barrier), wanted, barrier.phase)
         if not passed and may_sleep and warp.peeked == question:
             return PhaseWait(barrier, wanted)
         warp.peeked = None if passed else question
@@ -103,7 +112,7 @@ def barrier(warp, ins):
     """Named barriers: ``sync id{, threads}`` waits for all, ``arrive id, threads`` only counts; ``bar.warp.sync``."""
     if "warp" in ins.parts:
         return lambda: None  # lanes of a warp run in step here
-    if "cluster" in ins.parts or "red" in ins.parts:
+    if "red" in ins.parts:
         raise ValueError("not for this form")
     number = warp.scalar(ins.args[0])
     threads = warp.scalar(ins.args[1]) if len(ins.args) > 1 else None

@@ -1,11 +1,24 @@
 """mbarriers and named barriers."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+
+import numpy as np
 
 from ...errors import Hazard
 
+# What an mbarrier counts, in the CTA's table of one row per 8 bytes of shared memory: compiled code counts there, too.
+# ``arrived_warp`` and ``arrived_pc`` say who arrived last, where compiled code did it (else the warp is -1).
+EXPECTED, PENDING, TX_BYTES, PHASE, ARRIVED_WARP, ARRIVED_PC = range(6)
+MBARRIER_CELLS = 6
 
-@dataclass
+
+def _cell(number: int, text: str) -> property:
+    def put(self, value):
+        self.cells[number] = value
+
+    return property(lambda self: int(self.cells[number]), put, doc=text)
+
+
 class MBarrier:
     """An mbarrier: a phase completes when all arrivals and all announced bytes are in.
 
@@ -13,16 +26,31 @@ class MBarrier:
     that is while ``phase & 1 != p``.
     """
 
-    address: int
-    name: str
-    expected: int
-    pending: int = field(init=False)
-    tx_bytes: int = 0
-    phase: int = 0
-    last_arrival: str = "nobody"
+    expected = _cell(EXPECTED, "Arrivals that a phase needs.")
+    pending = _cell(PENDING, "Arrivals that the current phase still needs.")
+    tx_bytes = _cell(TX_BYTES, "Bytes announced and not yet landed.")
+    phase = _cell(PHASE, "Completed phases.")
 
-    def __post_init__(self):
-        self.pending = self.expected
+    def __init__(self, address: int, name: str, expected: int, cta=None):
+        self.address, self.name, self.cta = address, name, cta
+        self.cells = np.zeros(MBARRIER_CELLS, np.int64) if cta is None else cta.barrier_cells(address)
+        self.cells[:] = expected, expected, 0, 0, -1, -1
+        self._last = "nobody"
+
+    @property
+    def last_arrival(self):
+        """Who arrived last."""
+        if self.cells[ARRIVED_WARP] >= 0:
+            return self.cta.place(int(self.cells[ARRIVED_WARP]), int(self.cells[ARRIVED_PC]))
+        return self._last
+
+    @last_arrival.setter
+    def last_arrival(self, who) -> None:
+        self._last, self.cells[ARRIVED_WARP] = who, -1
+
+    def invalidate(self) -> None:
+        """End it: compiled code knows no barrier here any more."""
+        self.cells[EXPECTED] = 0
 
     def arrive(self, count: int, who: str) -> None:
         if count > self.pending:

@@ -18,7 +18,7 @@ class Interpreter:
 
     def advance(self) -> int:
         """Run from the warp's pc on; return why it stopped (the pc is that of the piece to deal with)."""
-        warp, state, pieces = self.warp, self.warp.state, self.pieces
+        state, pieces = self.warp.state, self.pieces
         pc = int(state["pc"])
         try:
             while True:

@@ -1,4 +1,4 @@
-"""The machine: launches an entry over a grid and runs it CTA by CTA."""
+"""The machine: launches an entry over a grid and runs it cluster by cluster."""
 
 import gc
 import time
@@ -11,15 +11,14 @@ from ...errors import Deadlock, LaunchError, StepLimit
 from ...hw import SM_100A
 from ...layout import TensorMapSpec
 from .. import isa
-from ..isa.tensor_core import land_stores
 from ..ptx import Module, build_blocks, parse
 from ..ptx.parser import DYNAMIC_SHARED_START
-from .cta import CTA
-from .memory import PARAM_WINDOW, GlobalMemory
+from .cluster import Cluster
+from .memory import MAX_CLUSTER_CTAS, PARAM_WINDOW, GlobalMemory
 from .program import flatten, specials_of
 from .schedule import schedule_of
-from .state import StateLayout
-from .warp import LANES, Warp
+from .state import WATCH_ACCESSES, WATCH_SIGNALS, WATCH_STAGES, WATCH_TMEM_STORES, StateLayout
+from .warp import Warp
 
 _DEFAULT_MAX_STEPS = 10**10
 
@@ -71,8 +70,10 @@ class Machine:
     ----------
     program : str or Module
         PTX text, or a parsed module.
-    grid, block, cluster : tuple of int
-        CTAs and threads, (x, y, z). Clusters larger than one CTA are refused.
+    grid, block : tuple of int
+        CTAs and threads, (x, y, z).
+    cluster : tuple of int
+        CTAs of a cluster, (x, y, z); default: what the kernel requires (``.reqnctapercluster``), or one CTA.
     args : sequence
         Kernel arguments in order: ints (addresses too), floats, numpy scalars, :class:`TensorMapSpec`.
     memory : GlobalMemory
@@ -90,14 +91,14 @@ class Machine:
     engine : str
         "compiled" (needs llvmlite), "interpreter", or "auto": compiled where llvmlite is installed.
     progress : callable
-        Called as ``progress(ctas_done, ctas)`` after each CTA.
+        Called as ``progress(ctas_done, ctas)`` after each cluster.
 
     Raises
     ------
     PtxSyntaxError, UnknownInstructionError
         When the program is loaded.
     LaunchError
-        If grid, block, shared memory or arguments do not fit.
+        If grid, block, cluster, shared memory or arguments do not fit.
     """
 
     program: str | Module
@@ -106,7 +107,7 @@ class Machine:
     args: tuple = ()
     memory: GlobalMemory = field(default_factory=GlobalMemory)
     dynamic_smem_bytes: int = 0
-    cluster: tuple[int, int, int] = (1, 1, 1)
+    cluster: tuple[int, int, int] | None = None
     entry: str | None = None
     schedule: str = "eager"
     trace: bool = False
@@ -133,10 +134,9 @@ class Machine:
         self.timeline: list[Event] = []
         self._hooks: list[_Hook] = []
         self._pack_arguments()
-        self.cta = CTA(self, self.shared_bytes)
-        count = -(-self.threads // LANES)
+        self.checker = None  # told of every access to shared and tensor memory
         layout = StateLayout(self.entry.register_counts, specials_of(self.pieces))
-        self.cta.warps = [Warp(self.cta, i, self.entry, self.pieces, layout) for i in range(count)]
+        self.live = Cluster(self, lambda cta, i: Warp(cta, i, self.entry, self.pieces, layout))
         self._choose_engine(layout)
         self._started = False
 
@@ -151,6 +151,8 @@ class Machine:
         self.entry = self.module.entries[name]
 
     def _check_launch(self):
+        self.explicit_cluster = self.cluster is not None or self.entry.cluster is not None
+        self.cluster = self._cluster_shape()
         for name in ("grid", "block", "cluster"):
             value = tuple(int(n) for n in getattr(self, name))
             if len(value) != 3 or min(value) < 1:
@@ -162,8 +164,13 @@ class Machine:
             raise LaunchError(
                 f"block = {self.block} has {self.threads} threads; the kernel takes at most {limit}"
             )
-        if self.cluster != (1, 1, 1):
-            raise LaunchError(f"cluster = {self.cluster}: clusters of several CTAs are not implemented yet")
+        if np.prod(self.cluster) > MAX_CLUSTER_CTAS:
+            raise LaunchError(f"cluster = {self.cluster}: a cluster has at most {MAX_CLUSTER_CTAS} CTAs")
+        if any(g % c for g, c in zip(self.grid, self.cluster)):
+            raise LaunchError(
+                f"grid = {self.grid} must be divisible by cluster = {self.cluster}, axis by axis"
+            )
+        self.clusters = tuple(g // c for g, c in zip(self.grid, self.cluster))
         if max(self.grid[1:]) > 65535 or self.grid[0] >= 1 << 31:
             raise LaunchError(f"grid = {self.grid}: x is limited to 2**31 - 1, y and z to 65535")
         self.shared_bytes = self.dynamic_start + int(self.dynamic_smem_bytes)
@@ -173,6 +180,17 @@ class Machine:
                 f"{self.dynamic_smem_bytes} bytes of dynamic shared memory: a CTA has at most {most}"
             )
         self.entry_registers = min(255, SM_100A.registers_per_sm // max(self.threads, 1)) // 8 * 8
+
+    def _cluster_shape(self) -> tuple:
+        """Return the cluster's shape: the launch's, or what the kernel requires."""
+        required = self.entry.cluster
+        if self.cluster is None:
+            return required or (1, 1, 1)
+        if required is not None and tuple(self.cluster) != required:
+            raise LaunchError(
+                f"cluster = {self.cluster}: the kernel requires {required} (.reqnctapercluster)"
+            )
+        return self.cluster
 
     def _pack_arguments(self):
         offsets, size = self.entry.param_offsets()
@@ -215,25 +233,41 @@ class Machine:
         self.program_code = CompiledProgram(
             self.pieces, layout, self.address_of, self.module.text + self.entry.name
         )
-        for warp in self.cta.warps:
+        for warp in self.live.warps:
             warp.engine = CompiledEngine(warp, self.program_code)
 
+    @property
+    def watches(self) -> int:
+        """What compiled code must leave to the machine: bits of ``machine.state``."""
+        bits = self.schedule.watches | (WATCH_STAGES if self.trace else 0)
+        return bits if self.checker is None else bits | WATCH_ACCESSES | WATCH_SIGNALS | WATCH_TMEM_STORES
+
     # -- running ----------------------------------------------------------------------
+    @property
+    def cta(self):
+        """The CTA of rank 0 of the running cluster."""
+        return self.live.ctas[0]
+
+    def next_cluster(self) -> int | None:
+        """Hand out the number of the first cluster that has not been started; None when there is none."""
+        if self._next == np.prod(self.clusters, dtype=np.int64):
+            return None
+        self._next += 1
+        return self._next - 1
+
     def _start(self, number: int) -> None:
-        x, y, _ = self.grid
-        self.cta.reset((number % x, number // x % y, number // (x * y)))
-        for warp in self.cta.warps:
-            warp.reset()
+        self.live.reset(number)
         self._turn = 0
 
     def start(self) -> None:
-        """Set up the first CTA (once), so that its memory can be written before anything runs."""
+        """Set up the first cluster (once), so that its memory can be written before anything runs."""
         if not self._started:
             self._initial_memory = self.memory.snapshot()
             self.global_table = self.memory.table()
-            for warp in self.cta.warps:
+            for warp in self.live.warps:
                 warp.connect()
-            self._start(0)
+            self._next, self._finished = 0, False
+            self._start(self.next_cluster())
             self._started, self.steps = True, 0
 
     def checkpoint(self) -> int:
@@ -274,28 +308,28 @@ class Machine:
 
     def _step(self) -> bool:
         self.start()
-        if self.ctas_done == self.ctas:
+        if self._finished:
             return False
         self.steps += 1
-        runnable = self._runnable()
-        if not runnable and not self.cta.queues:
-            if not all(w.done for w in self.cta.warps):
+        runnable, queues = self._runnable(), self.live.queues
+        if not runnable and not queues:
+            if not all(w.done for w in self.live.warps):
                 raise Deadlock(self.deadlock_report())
-            self._finish_cta()
-            return self.ctas_done < self.ctas
-        choice = self.schedule.pick(runnable, self.cta.queues)
+            self._finish_cluster()
+            return not self._finished
+        choice = self.schedule.pick(runnable, queues)
         if choice[0] == "unit":
-            self.cta.land_next(choice[1])
+            self.live.land_next(choice[1])
         else:
             warp = choice[1]
             warp.run(choice[2])
             self._count(warp)
             if warp.done:
-                land_stores(warp)
+                isa.end_of_warp(warp)
         if self._executed > self.max_steps:
             raise StepLimit(
                 f"{self._executed:,} warp-instructions and not finished (limit {self.max_steps:,}): an endless loop? "
-                f"Raise max_steps if the kernel is just long. Last: {self.cta.warps[0].where()}"
+                f"Raise max_steps if the kernel is just long. Last: {self.live.warps[0].where()}"
             )
         for hook in tuple(self._hooks):
             hook.function(self)
@@ -310,12 +344,12 @@ class Machine:
     @property
     def executed(self) -> int:
         """Warp-instructions executed so far."""
-        return self._executed + sum(int(warp.state["executed"]) for warp in self.cta.warps)
+        return self._executed + sum(int(warp.state["executed"]) for warp in self.live.warps)
 
     @property
     def lanes_executed(self) -> int:
         """Lane-instructions executed so far."""
-        return self._lanes_executed + sum(int(warp.state["lanes_executed"]) for warp in self.cta.warps)
+        return self._lanes_executed + sum(int(warp.state["lanes_executed"]) for warp in self.live.warps)
 
     @property
     def ctas(self) -> int:
@@ -324,26 +358,35 @@ class Machine:
 
     def _runnable(self) -> list[Warp]:
         """Return the warps that can run, the one whose turn it is first."""
-        warps, out = self.cta.warps, []
+        warps, out, first = self.live.warps, [], 0
         count = len(warps)
         for k in range(count):
-            warp = warps[(self._turn + k) % count]
+            at = (self._turn + k) % count
+            warp = warps[at]
             if warp.done:
                 continue
             if warp.waiting is not None and warp.waiting.ready():
                 warp.waiting = None
             if warp.waiting is None:
+                if not out:
+                    first = at
                 out.append(warp)
         if out:
-            self._turn = out[0].index + 1
+            self._turn = first + 1
         return out
 
-    def _finish_cta(self):
-        self.ctas_done += 1
+    def count_cluster(self) -> None:
+        """A cluster has run, or its work was taken over by a running one."""
+        self.ctas_done += self.live.size
         if self.progress is not None:
             self.progress(self.ctas_done, self.ctas)
-        if self.ctas_done < self.ctas:
-            self._start(self.ctas_done)
+
+    def _finish_cluster(self):
+        self.count_cluster()
+        number = self.next_cluster()
+        self._finished = number is None
+        if number is not None:
+            self._start(number)
 
     def run(self) -> RunStats:
         """Run to the end of the grid.
@@ -374,48 +417,50 @@ class Machine:
         """Call ``function(machine)`` after every scheduling step; the result's ``remove()`` takes it back."""
         return _Hook(self._hooks, function)
 
-    # -- looking inside -----------------------------------------------------------------
-    def read_shared(self, offset: int, size: int) -> np.ndarray:
-        """Return a copy of bytes of dynamic shared memory of the current CTA."""
-        at = self.cta.check_shared(self.dynamic_start + offset, size, "read_shared")
-        return self.cta.shared[at : at + size].copy()
+    # -- looking inside: ``cta`` is the rank in the running cluster -----------------------
+    def read_shared(self, offset: int, size: int, cta: int = 0) -> np.ndarray:
+        """Return a copy of bytes of a CTA's dynamic shared memory."""
+        at, owner = self.dynamic_start + offset, self.live.ctas[cta]
+        owner.touch_shared(at, size, "read_shared")
+        return owner.shared[at : at + size].copy()
 
-    def write_shared(self, offset: int, data) -> None:
-        """Overwrite bytes of dynamic shared memory of the current CTA."""
+    def write_shared(self, offset: int, data, cta: int = 0) -> None:
+        """Overwrite bytes of a CTA's dynamic shared memory."""
         data = np.frombuffer(bytes(data), np.uint8)
-        at = self.cta.check_shared(self.dynamic_start + offset, data.size, "write_shared")
-        self.cta.shared[at : at + data.size] = data
+        at, owner = self.dynamic_start + offset, self.live.ctas[cta]
+        owner.touch_shared(at, data.size, "write_shared", write=True)
+        owner.shared[at : at + data.size] = data
 
-    def read_tmem(self, first_col: int = 0, cols: int = 512) -> np.ndarray:
+    def read_tmem(self, first_col: int = 0, cols: int = 512, cta: int = 0) -> np.ndarray:
         """Return a copy of tensor memory columns as uint32 (128, cols)."""
-        return self.cta.tmem[:, first_col : first_col + cols].copy()
+        return self.live.ctas[cta].tmem[:, first_col : first_col + cols].copy()
 
-    def write_tmem(self, first_col: int, cells: np.ndarray) -> None:
+    def write_tmem(self, first_col: int, cells: np.ndarray, cta: int = 0) -> None:
         """Overwrite tensor memory columns with uint32 ``cells`` (128, n)."""
-        self.cta.tmem[:, first_col : first_col + cells.shape[1]] = cells
+        self.live.ctas[cta].tmem[:, first_col : first_col + cells.shape[1]] = cells
 
-    def registers(self, warp: int, width: int = 32) -> np.ndarray:
+    def registers(self, warp: int, width: int = 32, cta: int = 0) -> np.ndarray:
         """Return a copy of a warp's registers of one width: (registers, 32 lanes)."""
-        return self.cta.warps[warp].registers[width].copy()
+        return self.live.ctas[cta].warps[warp].registers[width].copy()
 
-    def write_registers(self, warp: int, values: np.ndarray, width: int = 32) -> None:
+    def write_registers(self, warp: int, values: np.ndarray, width: int = 32, cta: int = 0) -> None:
         """Overwrite a warp's registers of one width: (registers, 32 lanes)."""
-        self.cta.warps[warp].registers[width][...] = values
+        self.live.ctas[cta].warps[warp].registers[width][...] = values
 
     def mark(self, warp: Warp, key: str, value: str) -> None:
         """A marker of the program was passed: a role begins, or a stage of it."""
         if self.trace and key == "stage":
-            self.timeline.append(Event(self.executed, self.cta.index, f"{warp.role} w{warp.index}", value))
+            self.timeline.append(Event(self.executed, warp.cta.index, f"{warp.role} w{warp.index}", value))
 
-    def event(self, who: str, what: str) -> None:
-        """An asynchronous unit did something."""
+    def event(self, cta, who: str, what: str) -> None:
+        """An asynchronous unit of a CTA did something."""
         if self.trace:
-            self.timeline.append(Event(self.executed, self.cta.index, who, what))
+            self.timeline.append(Event(self.executed, cta.index, who, what))
 
     def deadlock_report(self) -> str:
         """Return one line per waiting warp: who waits for what, and who came last."""
-        lines = [f"deadlock in CTA {self.cta.index}: no warp can run and nothing is in flight"]
-        for warp in self.cta.warps:
+        lines = [f"deadlock in {self.live.where()}: no warp can run and nothing is in flight"]
+        for warp in self.live.warps:
             if not warp.done and warp.waiting is not None:
                 lines.append(
                     f"  warp {warp.index} ({warp.role}) {warp.waiting.describe()}; at {warp.where()}"

@@ -9,6 +9,10 @@ from ...errors import MemoryFault
 
 GLOBAL_BASE = 0x7F00_0000_0000
 SHARED_WINDOW = 0x7E00_0000_0000  # generic addresses of shared memory
+RANK_SHIFT = 24  # a shared address: the CTA's rank in its cluster above a 24-bit offset
+WINDOW_BYTES = 1 << RANK_SHIFT
+MAX_CLUSTER_CTAS = 16  # more than 8 need the launch attribute for non-portable sizes
+SHARED_WINDOW_END = SHARED_WINDOW + MAX_CLUSTER_CTAS * WINDOW_BYTES
 PARAM_WINDOW = 0x7D00_0000_0000  # generic addresses of kernel parameters
 _GAP = 1 << 16  # bytes of nothing between two arrays: an overrun never reaches a neighbour
 

@@ -2,8 +2,9 @@
 
 from dataclasses import dataclass
 
+from ..isa.registry import CLOCKS
 from ..ptx.blocks import EXIT, Block
-from ..ptx.module import Instruction, Special
+from ..ptx.module import Instruction, Special, Symbol
 
 ENDED = -1  # pc after the last piece
 
@@ -70,10 +71,21 @@ def _pieces_of(block: Block) -> list[Piece]:
 
 
 def specials_of(pieces: list[Piece]) -> tuple[str, ...]:
-    """Return the special registers that arithmetic reads, in order of appearance."""
+    """Return what instructions read of a warp's surroundings: special registers, and ``&name`` for addresses."""
     found = {}
     for piece in pieces:
-        if piece.kind == "alu":
-            for ins in piece.instructions:
-                found |= {operand.name: None for operand, _ in ins.alu.src if isinstance(operand, Special)}
-    return tuple(found)
+        for ins in piece.instructions:
+            if piece.kind == "alu":
+                operands = [operand for operand, _ in ins.alu.src]
+            else:
+                operands = [operand for operand in ins.args if isinstance(operand, Special)]
+            found |= dict.fromkeys(special_name(operand) for operand in operands)
+    found.pop(None, None)
+    return tuple(name for name in found if name not in CLOCKS)
+
+
+def special_name(operand) -> str | None:
+    """Return the name of the row that holds an operand which depends on the warp and its CTA."""
+    if isinstance(operand, Special):
+        return operand.name
+    return f"&{operand.name}" if isinstance(operand, Symbol) else None

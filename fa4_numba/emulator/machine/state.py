@@ -21,6 +21,9 @@ HEADER = np.dtype(
         ("cautious", np.int64),  # what somebody watches, so that the machine must do it: bits below
         ("shared", np.uint64),  # host address of the CTA's shared memory …
         ("shared_bytes", np.int64),
+        ("barriers", np.uint64),  # host address of its table of mbarriers
+        ("warp", np.int64),  # number in the CTA
+        ("shared_low", np.int64),  # … and its first address: the CTA's rank from bit 24 up
         ("tmem", np.uint64),  # host address of tensor memory, the warp's first lane, …
         ("tmem_lane", np.int64),
         ("tmem_allocated", np.uint64),  # … and host address of a bit per 32 allocated columns
@@ -34,7 +37,7 @@ HEADER = np.dtype(
     ],
     align=True,
 )
-WATCH_ACCESSES, WATCH_SIGNALS, WATCH_TMEM_STORES = 1, 2, 4
+WATCH_ACCESSES, WATCH_SIGNALS, WATCH_TMEM_STORES, WATCH_STAGES = 1, 2, 4, 8
 _ALIGN = 64
 
 

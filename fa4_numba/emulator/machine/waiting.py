@@ -43,6 +43,22 @@ class NamedWait:
 
 
 @dataclass
+class ClusterWait:
+    """Waits until every thread of the cluster has arrived ``wanted`` times at its barrier."""
+
+    advance = True
+
+    barrier: object
+    wanted: int
+
+    def ready(self) -> bool:
+        return self.barrier.completed() >= self.wanted
+
+    def describe(self) -> str:
+        return f"waits at the cluster barrier for its phase {self.wanted}: not arrived: {self.barrier.missing(self.wanted)}"
+
+
+@dataclass
 class BulkWait:
     """Waits until at most ``allowed`` bulk groups of the warp are incomplete."""
 
@@ -56,6 +72,23 @@ class BulkWait:
 
     def describe(self) -> str:
         return f"waits for bulk copies: {self.warp.open_bulk_groups()} groups open, {self.allowed} allowed"
+
+
+@dataclass
+class TmemWait:
+    """Waits until enough tensor memory is free for ``tcgen05.alloc``."""
+
+    advance = False
+
+    cta: object
+    columns: int
+
+    def ready(self) -> bool:
+        return self.cta.free_tmem(self.columns) is not None
+
+    def describe(self) -> str:
+        have = ", ".join(f"{first}-{first + n - 1}" for first, n in self.cta.allocated.items())
+        return f"waits for {self.columns} free columns of tensor memory (allocated: {have})"
 
 
 @dataclass

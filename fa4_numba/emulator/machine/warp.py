@@ -9,6 +9,7 @@ from ...errors import EmulatorError
 from ..isa.registry import bind_effect
 from ..ptx.module import Imm, Reg, Special, Symbol
 from .interpreter import DIVERGED, EFFECT, ENDED, INTERPRET, MET, Interpreter
+from .memory import RANK_SHIFT
 from .program import Piece
 from .state import HEADER, LANES, ROW_DTYPE, StateLayout, aligned_buffer, row_bytes
 
@@ -57,8 +58,10 @@ class Warp:
     def connect(self) -> None:
         """Tell compiled code where the memories of the warp's CTA lie."""
         cta, state, machine = self.cta, self.state, self.cta.machine
-        state["cautious"] = machine.schedule.watches
+        state["cautious"] = machine.watches
+        state["barriers"], state["warp"] = cta.barrier_table.ctypes.data, self.index
         state["shared"], state["shared_bytes"] = cta.shared.ctypes.data, cta.shared_bytes
+        state["shared_low"] = cta.rank << RANK_SHIFT
         state["tmem"], state["tmem_lane"] = cta.tmem.ctypes.data, self.index % 4 * LANES
         state["tmem_allocated"] = cta.allocated_groups.ctypes.data
         state["globals"], state["global_count"] = machine.global_table.ctypes.data, len(machine.global_table)
@@ -117,7 +120,7 @@ class Warp:
         if isinstance(operand, Imm):
             return np.full(LANES, constant(operand.value, dtype), dtype)
         if isinstance(operand, Symbol):
-            return np.full(LANES, self.cta.machine.address_of(operand.name), dtype)
+            return np.full(LANES, self.cta.address_of(operand.name), dtype)
         if isinstance(operand, Special):
             row = self.specials[operand.name]
             return row if dtype.itemsize == 8 else row.view(dtype).reshape(LANES, -1)[:, 0]
@@ -134,7 +137,9 @@ class Warp:
         return lambda: int(lanes[self.any_lane])
 
     def special(self, name: str) -> np.ndarray:
-        """Return a special register as 32 integers. Values that change from CTA to CTA are read by ``mov``."""
+        """Return a special register, or the address of a variable (``&name``), as 32 integers."""
+        if name[0] == "&":
+            return np.full(LANES, self.cta.address_of(name[1:]), np.int64)
         m, lanes = self.cta.machine, np.arange(LANES)
         base, _, axis = name[1:].partition(".")
         i = "xyz".index(axis) if axis else 0
@@ -150,12 +155,13 @@ class Warp:
             "nwarpid": lambda: len(self.cta.warps),
             "smid": lambda: 0,
             "gridid": lambda: 0,
-            "clusterid": lambda: self.cta.index[i],
-            "nclusterid": lambda: m.grid[i],
-            "cluster_ctaid": lambda: 0,
-            "cluster_nctaid": lambda: 1,
-            "cluster_ctarank": lambda: 0,
-            "cluster_nctarank": lambda: 1,
+            "clusterid": lambda: self.cta.index[i] // m.cluster[i],
+            "nclusterid": lambda: m.clusters[i],
+            "cluster_ctaid": lambda: self.cta.index[i] % m.cluster[i],
+            "cluster_nctaid": lambda: m.cluster[i],
+            "cluster_ctarank": lambda: self.cta.rank,
+            "cluster_nctarank": lambda: self.cta.cluster.size,
+            "is_explicit_cluster": lambda: m.explicit_cluster,
             "dynamic_smem_size": lambda: m.dynamic_smem_bytes,
             "total_smem_size": lambda: m.shared_bytes,
             "clock": lambda: m.executed,

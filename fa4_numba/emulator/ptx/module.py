@@ -105,6 +105,7 @@ class Entry:
     instructions: list[Instruction] = field(default_factory=list)
     register_counts: dict[int, int] = field(default_factory=dict)
     max_threads: int | None = None
+    cluster: tuple[int, int, int] | None = None  # CTAs of a cluster, if the kernel requires them
 
     def param_offsets(self) -> tuple[dict[str, int], int]:
         """Return the byte offset of each parameter and the total size."""

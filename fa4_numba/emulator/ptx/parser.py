@@ -19,7 +19,7 @@ _LABEL = re.compile(r"([\w$%.]+)\s*:(?!:)")
 _NAME = re.compile(r"[\w$%.]+$")
 _SPECIAL = re.compile(
     r"%(tid|ntid|ctaid|nctaid|clusterid|nclusterid|cluster_ctaid|cluster_nctaid|laneid|warpid|nwarpid|smid|clock|clock64"
-    r"|clock_hi|globaltimer|cluster_ctarank|cluster_nctarank|dynamic_smem_size|total_smem_size|lanemask_\w+|gridid)"
+    r"|clock_hi|globaltimer|cluster_ctarank|cluster_nctarank|is_explicit_cluster|dynamic_smem_size|total_smem_size|lanemask_\w+|gridid)"
     r"(\.[xyz])?$"
 )
 
@@ -125,6 +125,11 @@ class _EntryParser:
             entry.max_threads = 1
             for n in threads.groups():
                 entry.max_threads *= int(n or 1)
+        cluster = re.search(
+            r"\.reqnctapercluster\s+(\d+)(?:\s*,\s*(\d+))?(?:\s*,\s*(\d+))?", text[position:body]
+        )
+        if cluster:
+            entry.cluster = tuple(int(n or 1) for n in cluster.groups())
         self._body(entry, body + 1)
         entry.register_counts = self.counts
         return entry
