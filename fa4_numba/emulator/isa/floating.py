@@ -14,6 +14,7 @@ from .rounding import (
     directed,
     exact_sum_toward,
     flush,
+    flush_bits,
     flush_product,
     fma,
     propagate_nan,
@@ -28,10 +29,10 @@ def is_float(ins) -> bool:
     return ins.parts[-1] in FLOATS
 
 
-def _float_alu(ins, function, operands: int, exact: bool = False) -> Alu:
+def _float_alu(ins, function, operands: int, by_bits: bool = False) -> Alu:
     """Describe ``d = function(a, b, …)``: ``.ftz`` flushes inputs and results, ``.sat`` clamps to [0, 1].
 
-    ``exact``: the function picks one of its operands, and does no rounding.
+    ``by_bits``: the result's bits are picked or stepped, so that only a look at them can tell a subnormal.
     """
     narrow = ins.parts[-1] if ins.parts[-2] == "f32" else None  # fma.f32.bf16 d, a, b, c: only c and d are f32
     dtype, ftz, saturate = (F32 if narrow else dtype_of(ins)), ins.has("ftz"), ins.has("sat")
@@ -46,7 +47,9 @@ def _float_alu(ins, function, operands: int, exact: bool = False) -> Alu:
             result = canonical(result)
         if saturate:
             result = np.where(result > 0, np.where(result < 1, result, dtype.type(1)), dtype.type(0))
-        return flush(result) if ftz and not exact else result
+        if not ftz:
+            return result
+        return flush_bits(result) if by_bits else flush(result)
 
     types = [np.dtype(np.uint16) if narrow and i < operands - 1 else dtype for i in range(operands)]
     sources = list(zip(ins.args[1 : 1 + operands], types))
@@ -71,7 +74,7 @@ def float_add(ins) -> Alu:
         return _float_alu(ins, lambda a, b: propagate_nan(function(a, b), a, b), 2)
     if mode is None:
         return _float_alu(ins, np.add, 2)
-    return _float_alu(ins, lambda a, b: to_f32(*exact_sum_toward(a.astype(F64), b.astype(F64), mode), mode), 2)
+    return _float_alu(ins, lambda a, b: to_f32(*exact_sum_toward(a.astype(F64), b.astype(F64), mode), mode), 2, by_bits=True)
 
 
 def float_sub(ins) -> Alu:
@@ -82,7 +85,7 @@ def float_sub(ins) -> Alu:
         return _float_alu(ins, lambda a, b: propagate_nan(function(a, b), a, b), 2)
     if mode is None:
         return _float_alu(ins, np.subtract, 2)
-    return _float_alu(ins, lambda a, b: to_f32(*exact_sum_toward(a.astype(F64), -b.astype(F64), mode), mode), 2)
+    return _float_alu(ins, lambda a, b: to_f32(*exact_sum_toward(a.astype(F64), -b.astype(F64), mode), mode), 2, by_bits=True)
 
 
 def float_mul(ins) -> Alu:
@@ -96,7 +99,7 @@ def float_mul(ins) -> Alu:
         return _float_alu(ins, lambda a, b: flush_product(a * b, lambda: product(a, b)), 2)
     if mode is None:
         return _float_alu(ins, np.multiply, 2)
-    return _float_alu(ins, lambda a, b: to_f32(*product(a, b), mode), 2)
+    return _float_alu(ins, lambda a, b: to_f32(*product(a, b), mode), 2, by_bits=True)
 
 
 def _zero_like(a, b):
@@ -111,13 +114,13 @@ def fused_multiply_add(ins) -> Alu:
         return halves.half_fma(ins)
     mode = direction(ins)
     if _is_f64(ins):
-        return _float_alu(ins, lambda a, b, c: fma64_rn(a, b, c) if mode is None else fma64(a, b, c, mode), 3)
+        return _float_alu(ins, lambda a, b, c: fma64_rn(a, b, c) if mode is None else fma64(a, b, c, mode), 3, by_bits=True)
     exact = lambda a, b, c: exact_sum_toward(a.astype(F64) * b.astype(F64), c.astype(F64), mode)
     if mode is None and ins.has("ftz"):
         return _float_alu(ins, lambda a, b, c: flush_product(fma(a, b, c), lambda: exact(a, b, c)), 3)
     if mode is None:
         return _float_alu(ins, fma, 3)
-    return _float_alu(ins, lambda a, b, c: to_f32(*exact(a, b, c), mode), 3)
+    return _float_alu(ins, lambda a, b, c: to_f32(*exact(a, b, c), mode), 3, by_bits=True)
 
 
 def fma64_rn(a, b, c):
@@ -135,7 +138,7 @@ def float_extremum(ins) -> Alu:
     if _is_f64(ins):
         plain = function
         function = lambda *sources: propagate_nan(plain(*sources), *sources)
-    return _float_alu(ins, function, count, exact=not ins.has("ftz"))
+    return _float_alu(ins, function, count, by_bits=True)
 
 
 def extremum(ins, count: int = 2):
@@ -208,7 +211,7 @@ def _quotient(ins, operands: int, pick) -> Alu:
         a, b = pick(*sources)
         return to_f32(a.astype(F64) / b.astype(F64), F64(0), mode)
 
-    return _float_alu(ins, toward, operands)
+    return _float_alu(ins, toward, operands, by_bits=True)
 
 
 def float_sign(ins) -> Alu:
@@ -217,7 +220,7 @@ def float_sign(ins) -> Alu:
     function = np.negative if negate else np.absolute
     if _is_f64(ins):
         return _float_alu(ins, lambda a: propagate_nan(function(a), a), 1)
-    return _float_alu(ins, function, 1)
+    return _float_alu(ins, function, 1, by_bits=True)
 
 
 @alu("rcp")
@@ -242,7 +245,7 @@ def square_root(ins) -> Alu:
         return _float_alu(ins, function, 1)
     if mode is None:
         return _float_alu(ins, np.sqrt, 1)
-    return _float_alu(ins, lambda a: to_f32(np.sqrt(a.astype(F64)), F64(0), mode), 1)
+    return _float_alu(ins, lambda a: to_f32(np.sqrt(a.astype(F64)), F64(0), mode), 1, by_bits=True)
 
 
 _IN_F64 = {
