@@ -21,7 +21,9 @@ def _sequence(name: str, *steps: str) -> Case:
         lines.append(step.replace("STATE", "%state").replace("SLOT", f"[%out+{at}]"))
         at += 4 * step.count("SLOT")
         for parity in (0, 1):
-            lines.append(f"mbarrier.test_wait.parity.shared::cta.b64 %ok, [%smem], {parity}; selp.u32 %r, 1, 0, %ok;")
+            lines.append(
+                f"mbarrier.test_wait.parity.shared::cta.b64 %ok, [%smem], {parity}; selp.u32 %r, 1, 0, %ok;"
+            )
             lines.append(f"st.global.b32 [%out+{at}], %r;")
             at += 4
         if "STATE" in step:
@@ -45,7 +47,13 @@ def mbarriers():
     yield _sequence("a state of an earlier phase stays complete", init(1), "mbarrier.arrive.shared::cta.b64 %old, [%smem];",
                     "mbarrier.test_wait.shared::cta.b64 %ok, [%smem], %old; selp.u32 %r, 1, 0, %ok; st.global.b32 SLOT, %r;",
                     arrive)  # fmt: skip
-    yield _sequence("no completion", init(3), "mbarrier.arrive.noComplete.shared::cta.b64 STATE, [%smem], 2;", arrive, arrive)
+    yield _sequence(
+        "no completion",
+        init(3),
+        "mbarrier.arrive.noComplete.shared::cta.b64 STATE, [%smem], 2;",
+        arrive,
+        arrive,
+    )
     yield _sequence("arrive_drop", init(3), "mbarrier.arrive_drop.shared::cta.b64 STATE, [%smem];", arrive, arrive, arrive,
                     arrive, "mbarrier.arrive_drop.shared::cta.b64 STATE, [%smem];", arrive, arrive)  # fmt: skip
     yield _sequence("arrive_drop.noComplete", init(4), "mbarrier.arrive_drop.noComplete.shared::cta.b64 STATE, [%smem], 2;",
@@ -59,7 +67,13 @@ def mbarriers():
                     "mbarrier.arrive.expect_tx.shared::cta.b64 STATE, [%smem], 16;", arrive, arrive)  # fmt: skip
     yield _sequence("arrive_drop.expect_tx", init(2), "mbarrier.arrive_drop.expect_tx.shared::cta.b64 STATE, [%smem], 8;",
                     complete(8), arrive, arrive, arrive)  # fmt: skip
-    yield _sequence("invalidated and used again", init(2), arrive, "mbarrier.inval.shared::cta.b64 [%smem];" + init(1), arrive)
+    yield _sequence(
+        "invalidated and used again",
+        init(2),
+        arrive,
+        "mbarrier.inval.shared::cta.b64 [%smem];" + init(1),
+        arrive,
+    )
     warp = """.reg .b64 %state; .reg .b32 %r, %n; .reg .pred %ok, %lead; setp.eq.u32 %lead, %thread, 0;
 @%lead mbarrier.init.shared::cta.b64 [%smem], 64; bar.sync 0; mov.u32 %n, 0;
 LOOP: mbarrier.arrive.shared::cta.b64 %state, [%smem];
@@ -73,10 +87,25 @@ def named():
     share = """.reg .b32 %s, %v, %t; .reg .b64 %p; .reg .pred %q, %odd; mad.lo.u32 %s, %thread, 4, %smem; mad.lo.u32 %v, %thread, 7, 3;
 mad.wide.u32 %p, %thread, 4, %out;"""
     read = "xor.b32 %t, %thread, 32; mad.lo.u32 %s, %t, 4, %smem; ld.shared.b32 %v, [%s]; st.global.b32 [%p], %v;"
-    for form in ("bar.sync 0", "barrier.sync 3", "barrier.sync.aligned 5, 128", "bar.sync 15, 128", "barrier.cta.sync.aligned 1"):
-        yield Case(form, f"{share} st.shared.b32 [%s], %v; {form}; {read}", _NOTHING, 512, 128, shared_bytes=512)
+    for form in (
+        "bar.sync 0",
+        "barrier.sync 3",
+        "barrier.sync.aligned 5, 128",
+        "bar.sync 15, 128",
+        "barrier.cta.sync.aligned 1",
+    ):
+        yield Case(
+            form, f"{share} st.shared.b32 [%s], %v; {form}; {read}", _NOTHING, 512, 128, shared_bytes=512
+        )
     pair = "shr.u32 %t, %thread, 6; add.u32 %t, %t, 1; barrier.sync %t, 64;"
-    yield Case("barrier.sync by pairs of warps", f"{share} st.shared.b32 [%s], %v; {pair} {read}", _NOTHING, 512, 128, shared_bytes=512)
+    yield Case(
+        "barrier.sync by pairs of warps",
+        f"{share} st.shared.b32 [%s], %v; {pair} {read}",
+        _NOTHING,
+        512,
+        128,
+        shared_bytes=512,
+    )
     producer = f"""{share} setp.lt.u32 %q, %thread, 32; @!%q bra CONSUMER;
 st.shared.b32 [%s+128], %v; bar.arrive 1, 64; bar.sync 2, 64; ld.shared.b32 %v, [%s]; st.global.b32 [%p], %v; bra END;
 CONSUMER: bar.sync 1, 64; ld.shared.b32 %t, [%s]; st.global.b32 [%p], %t; st.shared.b32 [%s+-128], %v; bar.arrive 2, 64; END:"""
@@ -87,8 +116,18 @@ CONSUMER: bar.sync 1, 64; ld.shared.b32 %t, [%s]; st.global.b32 [%p], %t; st.sha
         for op, invert in product(("and", "or"), ("", "!")):
             body = f"{share} {text} bar.red.{op}.pred %odd, 1, {invert}%q; selp.u32 %v, 1, 0, %odd; st.global.b32 [%p], %v;"
             yield Case(f"bar.red.{op} {mask} {compare} {value}{invert}", body, _NOTHING, 512, 128)
-        for form in ("bar.red.popc.u32 %v, 2, %q", "barrier.red.popc.aligned.u32 %v, 2, 128, !%q", "barrier.cta.red.popc.u32 %v, 4, 128, %q"):
-            yield Case(f"{form} {mask} {compare} {value}", f"{share} {text} {form}; st.global.b32 [%p], %v;", _NOTHING, 512, 128)
+        for form in (
+            "bar.red.popc.u32 %v, 2, %q",
+            "barrier.red.popc.aligned.u32 %v, 2, 128, !%q",
+            "barrier.cta.red.popc.u32 %v, 4, 128, %q",
+        ):
+            yield Case(
+                f"{form} {mask} {compare} {value}",
+                f"{share} {text} {form}; st.global.b32 [%p], %v;",
+                _NOTHING,
+                512,
+                128,
+            )
 
 
 def copies():
@@ -109,7 +148,14 @@ st.shared.v4.b32 [%s], {%n, %n, %n, %n};"""
     for name, form in forms.items():
         body = f"{setup} {form} cp.async.commit_group; cp.async.wait_group 0; {read}"
         yield Case(f"cp.async {name}", body, data, 2048, 128, shared_bytes=2048)
-    yield Case("cp.async wait_all", f"{setup} {forms['16']} cp.async.wait_all; {read}", data, 2048, 128, shared_bytes=2048)
+    yield Case(
+        "cp.async wait_all",
+        f"{setup} {forms['16']} cp.async.wait_all; {read}",
+        data,
+        2048,
+        128,
+        shared_bytes=2048,
+    )
     groups = f"""{setup} {forms["16"]} cp.async.commit_group;
 cp.async.ca.shared.global [%s+2048], [%p+1024], 16; cp.async.commit_group; cp.async.commit_group;
 cp.async.ca.shared.global [%s+4096], [%p+2048], 16; cp.async.commit_group;

@@ -32,7 +32,11 @@ def _offsets(sizes) -> tuple[list[int], int]:
 def _kernel(cases, inputs, outputs) -> str:
     """Return a module whose kernel runs one case after the other, each in a scope of its own."""
     first = cases[0]
-    meet = "bar.sync 0;" if first.cluster == 1 else "barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;"
+    meet = (
+        "bar.sync 0;"
+        if first.cluster == 1
+        else "barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;"
+    )
     text, maps = [], []
     for case, source, target in zip(cases, inputs, outputs):
         body = case.body

@@ -89,7 +89,9 @@ class Case:
     @property
     def digest(self) -> str:
         """Names the description: a recording of another description is no recording of this one."""
-        text = repr((self.body, self.out_bytes, self.threads, self.grid, self.cluster, self.shared_bytes, self.maps))
+        text = repr(
+            (self.body, self.out_bytes, self.threads, self.grid, self.cluster, self.shared_bytes, self.maps)
+        )
         return hashlib.blake2b(text.encode() + self.data.tobytes(), digest_size=8).hexdigest()
 
     def entry_text(self) -> str:
@@ -138,7 +140,9 @@ BITS = {
 }  # fmt: skip
 
 
-def lanes(name: str, text: str, outputs: list[str], operands: list[tuple[str, np.ndarray]], **options) -> Case:
+def lanes(
+    name: str, text: str, outputs: list[str], operands: list[tuple[str, np.ndarray]], **options
+) -> Case:
     """Return a case that runs ``text`` in every lane: reads ``%a %b %c …``, writes ``%x %y …``.
 
     ``operands`` are (type, one value per lane); a ``pred`` operand is a nonzero word, a ``pred`` output 1 or 0. Values
@@ -153,7 +157,9 @@ def lanes(name: str, text: str, outputs: list[str], operands: list[tuple[str, np
         assert raw.size == count * bits // 8, (name, kind)
         register = f"{letter}w" if kind == "pred" else letter
         declare.append(f".reg .b{max(bits, 16)} %{register};")
-        load.append(f"mad.wide.u32 %p, %gid, {bits // 8}, %in; ld.global.{_LOAD[bits]} %{register}, [%p+{at}];")
+        load.append(
+            f"mad.wide.u32 %p, %gid, {bits // 8}, %in; ld.global.{_LOAD[bits]} %{register}, [%p+{at}];"
+        )
         if kind == "pred":
             declare.append(f".reg .pred %{letter};")
             load.append(f"setp.ne.u32 %{letter}, %{letter}w, 0;")
@@ -167,7 +173,9 @@ def lanes(name: str, text: str, outputs: list[str], operands: list[tuple[str, np
         if kind == "pred":
             declare.append(f".reg .pred %{letter};")
             store.append(f"selp.u32 %{letter}w, 1, 0, %{letter};")
-        store.append(f"mad.wide.u32 %p, %gid, {bits // 8}, %out; st.global.{_LOAD[bits]} [%p+{at}], %{register};")
+        store.append(
+            f"mad.wide.u32 %p, %gid, {bits // 8}, %out; st.global.{_LOAD[bits]} [%p+{at}], %{register};"
+        )
         at += count * bits // 8
     body = "\n".join([".reg .b64 %p;", *declare, *load, text, *store])
     return Case(name, body, np.concatenate(data), at, threads=threads, grid=count // threads, **options)

@@ -16,7 +16,9 @@ MANTISSA = {"f16": 10, "bf16": 7, "f32": 23, "f64": 52}
 def _narrow(opcode: str, result: str, source: str):
     """8-bit values live in 16-bit registers: widen what is stored, sign-extended where that is what cvt does."""
     out = {"u8": "u16", "s8": "s16"}.get(result, result)
-    return lanes(opcode, f"{opcode} %x, %a;", [out], operands([{"u8": "u16", "s8": "s16"}.get(source, source)], 3))
+    return lanes(
+        opcode, f"{opcode} %x, %a;", [out], operands([{"u8": "u16", "s8": "s16"}.get(source, source)], 3)
+    )
 
 
 def _contains(to: str, source: str) -> bool:

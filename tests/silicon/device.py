@@ -62,4 +62,9 @@ def description() -> dict:
     text = kernel_module.read_text().splitlines()[0] if kernel_module.exists() else ""
     cuda = check(d.cuDriverGetVersion())
     version = next((word for word in text.split() if word[:1].isdigit() and word.count(".") >= 1), "")
-    return {"device": name, "compute": f"{major}.{minor}", "driver": version, "cuda": f"{cuda // 1000}.{cuda % 1000 // 10}"}
+    return {
+        "device": name,
+        "compute": f"{major}.{minor}",
+        "driver": version,
+        "cuda": f"{cuda // 1000}.{cuda % 1000 // 10}",
+    }

@@ -13,7 +13,9 @@ HALVES = ("f16", "f16x2", "bf16", "bf16x2")
 
 def single():
     """f32."""
-    for op, rounding, ftz, sat in product(("add", "sub", "mul", "fma"), ROUNDINGS, ("", ".ftz"), ("", ".sat")):
+    for op, rounding, ftz, sat in product(
+        ("add", "sub", "mul", "fma"), ROUNDINGS, ("", ".ftz"), ("", ".sat")
+    ):
         yield simple(f"{op}.{rounding}{ftz}{sat}.f32", "f32", ["f32"] * (3 if op == "fma" else 2))
     for rounding, ftz in product(ROUNDINGS, ("", ".ftz")):
         yield simple(f"div.{rounding}{ftz}.f32", "f32", ["f32"] * 2)
@@ -35,7 +37,9 @@ def double():
         yield simple(f"{op}.f64", "f64", ["f64"])
     for op in ("min", "max"):
         yield simple(f"{op}.f64", "f64", ["f64"] * 2)
-    for kind, test in product(("f32", "f64"), ("finite", "infinite", "number", "notanumber", "normal", "subnormal")):
+    for kind, test in product(
+        ("f32", "f64"), ("finite", "infinite", "number", "notanumber", "normal", "subnormal")
+    ):
         yield simple(f"testp.{test}.{kind}", "pred", [kind])
     for kind in ("f32", "f64"):
         yield simple(f"copysign.{kind}", kind, [kind] * 2)
@@ -70,7 +74,9 @@ def comparisons():
         if kind in ("f32", "f16"):
             yield simple(f"setp.{name}.ftz.{kind}", "pred", [kind] * 2)
     for name, kind in product(("lt", "neu", "num"), ("f16x2", "bf16x2")):
-        yield lanes(f"setp.{name}.{kind}", f"setp.{name}.{kind} %x|%y, %a, %b;", ["pred"] * 2, operands([kind] * 2, 2))
+        yield lanes(
+            f"setp.{name}.{kind}", f"setp.{name}.{kind} %x|%y, %a, %b;", ["pred"] * 2, operands([kind] * 2, 2)
+        )
     for name, result, kind in product(("lt", "equ"), ("u32", "s32", "f32"), ("f32", "f64")):
         yield simple(f"set.{name}.{result}.{kind}", result, [kind] * 2)
     for name, result in product(("lt", "neu"), ("f16x2", "u32")):
@@ -102,7 +108,9 @@ def approximations():
         text = f"div.{form}{ftz}.f32 %x, %a, %b;"  # divisors of moderate size: outside, the ISA allows more
         keep = "and.b32 %b, %b, 0xBFFFFFFF; or.b32 %b, %b, 0x20000000;"
         bound = f32(2.0**-22, 2.0**-125)
-        yield lanes(f"div.{form}{ftz}.f32", f"{keep} {text}", ["f32"], operands(["f32"] * 2, 6), compare=bound)
+        yield lanes(
+            f"div.{form}{ftz}.f32", f"{keep} {text}", ["f32"], operands(["f32"] * 2, 6), compare=bound
+        )
     yield simple("rcp.approx.ftz.f64", "f64", ["f64"], compare=Close("float64", 2.0**-20))
     yield simple("rsqrt.approx.f64", "f64", ["f64"], compare=Close("float64", 2.0**-20))
     yield simple("rsqrt.approx.ftz.f64", "f64", ["f64"], compare=Close("float64", 2.0**-20))

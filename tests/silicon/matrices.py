@@ -9,7 +9,15 @@ from .case import Case, Close
 from .values import FLOAT, random_bits
 
 _E4M3, _E5M2 = ml_dtypes.float8_e4m3fn, ml_dtypes.float8_e5m2
-DTYPE = {**FLOAT, "tf32": np.float32, "e4m3": _E4M3, "e5m2": _E5M2, "s8": np.int8, "u8": np.uint8, "s32": np.int32}
+DTYPE = {
+    **FLOAT,
+    "tf32": np.float32,
+    "e4m3": _E4M3,
+    "e5m2": _E5M2,
+    "s8": np.int8,
+    "u8": np.uint8,
+    "s32": np.int32,
+}
 
 
 def list_of(name: str, count: int) -> str:
@@ -39,7 +47,9 @@ bar.sync 0; mad.lo.u32 %s, %thread, 16, %smem; ld.shared.v4.b32 {{%r0, %r1, %r2,
 
 def small_integers(kind: str, count: int, seed: int, limit: int = 4) -> np.ndarray:
     """Values whose products and sums are exact in every accumulator."""
-    values = (random_bits(count, seed) % np.uint64(2 * limit + 1)).astype(np.int64) - (0 if kind[0] == "u" else limit)
+    values = (random_bits(count, seed) % np.uint64(2 * limit + 1)).astype(np.int64) - (
+        0 if kind[0] == "u" else limit
+    )
     return values.astype(DTYPE[kind])
 
 
@@ -87,10 +97,13 @@ def _mma(name, opcode, counts, words, values, **options):
     at, loads = 0, []
     for letter, count, bits in (("a", na, wa), ("b", nb, wb), ("c", nd, wd)):
         for i in range(count):
-            loads.append(f"mad.wide.u32 %p, %thread, {bits // 8}, %in; ld.global.b{bits} %{letter}{i}, [%p+{at}];")
+            loads.append(
+                f"mad.wide.u32 %p, %thread, {bits // 8}, %in; ld.global.b{bits} %{letter}{i}, [%p+{at}];"
+            )
             at += 32 * bits // 8
     stores = [
-        f"mad.wide.u32 %p, %thread, {wd // 8}, %out; st.global.b{wd} [%p+{i * 32 * wd // 8}], %d{i};" for i in range(nd)
+        f"mad.wide.u32 %p, %thread, {wd // 8}, %out; st.global.b{wd} [%p+{i * 32 * wd // 8}], %d{i};"
+        for i in range(nd)
     ]
     body = f""".reg .b64 %p; .reg .b{wa} %a<{na}>; .reg .b{wb} %b<{nb}>; .reg .b{wd} %c<{nd}>, %d<{nd}>;
 {chr(10).join(loads)}
@@ -112,7 +125,9 @@ def mma():
         for left, right in pairs:
             opcode = f"{shape}.row.col.{d}.{left}.{right}.{d}"
             counts, words = (nd, na, nb), (wd, word, word)
-            numbers = [32 * n * word // 8 // size for n in (na, nb)] + [32 * nd * wd // 8 // np.dtype(DTYPE[d]).itemsize]
+            numbers = [32 * n * word // 8 // size for n in (na, nb)] + [
+                32 * nd * wd // 8 // np.dtype(DTYPE[d]).itemsize
+            ]
 
             def make(maker, numbers=numbers, left=left, right=right, d=d):
                 return [maker(kind, n, 5 + i) for i, (kind, n) in enumerate(zip((left, right, d), numbers))]

@@ -80,7 +80,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("families", nargs="*", default=FAMILIES, help="default: all")
     parser.add_argument("--out", type=Path, default=FOLDER)
-    parser.add_argument("--cubins", type=Path, default=Path("build/silicon"), help="assembled kernels, made where missing")
+    parser.add_argument(
+        "--cubins", type=Path, default=Path("build/silicon"), help="assembled kernels, made where missing"
+    )
     parser.add_argument("--assemble-only", action="store_true", help="make the kernels, run nothing")
     parser.add_argument("--worker", help=argparse.SUPPRESS)
     parser.add_argument("--skip", default="[]", help=argparse.SUPPRESS)
@@ -94,7 +96,10 @@ def main() -> None:
         cubin_of(family, options.cubins)
         failed = [] if options.assemble_only else record(family, options.cubins, options.out)
         count = len(cases_of(family))
-        print(f"{family}: {count - len(failed)} of {count} recorded, {time.perf_counter() - start:.1f} s", flush=True)
+        print(
+            f"{family}: {count - len(failed)} of {count} recorded, {time.perf_counter() - start:.1f} s",
+            flush=True,
+        )
 
 
 if __name__ == "__main__":

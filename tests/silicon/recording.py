@@ -9,7 +9,18 @@ from pathlib import Path
 import numpy as np
 
 FOLDER = Path(__file__).parent.parent / "data" / "silicon"
-FAMILIES = ("integer", "floating", "conversions", "warps", "memory", "matrices", "wgmma", "tma", "barriers", "clusters")
+FAMILIES = (
+    "integer",
+    "floating",
+    "conversions",
+    "warps",
+    "memory",
+    "matrices",
+    "wgmma",
+    "tma",
+    "barriers",
+    "clusters",
+)
 
 
 @dataclass(frozen=True)
@@ -23,7 +34,11 @@ class Recording:
         """Write the file."""
         cases = [[name, digest, int(out.size)] for name, (digest, out) in self.outputs.items()]
         header = json.dumps({**self.facts, "cases": cases}).encode()
-        blob = np.concatenate([out for _, out in self.outputs.values()]) if self.outputs else np.zeros(0, np.uint8)
+        blob = (
+            np.concatenate([out for _, out in self.outputs.values()])
+            if self.outputs
+            else np.zeros(0, np.uint8)
+        )
         np.savez_compressed(path, header=np.frombuffer(header, np.uint8), outputs=blob)
 
     @classmethod

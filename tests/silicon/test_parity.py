@@ -12,14 +12,18 @@ ENGINES = ("interpreter", "compiled")
 def recorded(family: str) -> list:
     """Return the cases of a family that have a recording of their own."""
     outputs = Recording.load(family).outputs
-    return [case for name, case in cases_of(family).items() if name in outputs and outputs[name][0] == case.digest]
+    return [
+        case for name, case in cases_of(family).items() if name in outputs and outputs[name][0] == case.digest
+    ]
 
 
 _BATCHES = [(family, cases) for family in FAMILIES for cases in batches(recorded(family))]
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-@pytest.mark.parametrize("family, cases", _BATCHES, ids=[f"{f}-{c[0].name}".replace(" ", "_") for f, c in _BATCHES])
+@pytest.mark.parametrize(
+    "family, cases", _BATCHES, ids=[f"{f}-{c[0].name}".replace(" ", "_") for f, c in _BATCHES]
+)
 def test_parity(family, cases, engine):
     """Every output byte agrees, or lies within the documented bounds of an approximation."""
     outputs, problems = Recording.load(family).outputs, []

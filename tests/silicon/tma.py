@@ -86,17 +86,27 @@ def loads():
         for start in STARTS[rank]:
             yield _load(f"tma load {rank}d at {start}", spec("uint16", SHAPES[rank], box), start)
     for dtype in ("uint8", "uint16", "uint32", "uint64", "float16", "bfloat16", "float32", "float64"):
-        yield _load(f"tma load 2d {dtype}", spec(dtype, (72, 10), (32, 8)), (-3 if dtype != "uint8" else 0, 4))
+        yield _load(
+            f"tma load 2d {dtype}", spec(dtype, (72, 10), (32, 8)), (-3 if dtype != "uint8" else 0, 4)
+        )
     for swizzle, width in product(Swizzle, (16, 32, 64, 128)):
         if swizzle is not Swizzle.NONE and width > swizzle.span_bytes:
             continue
         for start, where in (((8, 1), 0), ((60, -3), 0), ((0, 0), 128), ((0, 0), 1024 + 512)):
             tensor = spec("uint16", (72, 40), (width // 2, 24), swizzle)
-            yield _load(f"tma load {swizzle.value} box of {width} bytes at {start} to {where}", tensor, start, where)
+            yield _load(
+                f"tma load {swizzle.value} box of {width} bytes at {start} to {where}", tensor, start, where
+            )
     for swizzle in Swizzle:
         width = swizzle.span_bytes // 2
-        yield _load(f"tma load 3d {swizzle.value}", spec("uint16", (72, 7, 5), (width, 5, 3), swizzle), (4, 4, -1))
-        yield _load(f"tma load 5d {swizzle.value}", spec("uint16", (72, 3, 3, 3, 3), (width, 2, 2, 2, 2), swizzle), (8, -1, 2, 1, 2))
+        yield _load(
+            f"tma load 3d {swizzle.value}", spec("uint16", (72, 7, 5), (width, 5, 3), swizzle), (4, 4, -1)
+        )
+        yield _load(
+            f"tma load 5d {swizzle.value}",
+            spec("uint16", (72, 3, 3, 3, 3), (width, 2, 2, 2, 2), swizzle),
+            (8, -1, 2, 1, 2),
+        )
 
 
 def _store(name: str, tensor: TensorMapSpec, start, operation: str = "", values=None, initial=None) -> Case:
@@ -114,7 +124,9 @@ fence.proxy.async; bar.sync 0;
 @!%lead bra END;
 {copy}.{tensor.rank}d.global.shared::cta{reduce}.tile.bulk_group [%m, {{{coordinates}}}], [%smem];
 cp.async.bulk.commit_group; cp.async.bulk.wait_group 0; END:"""
-    return Case(name, body, np.concatenate([box, first]), total, shared_bytes=BARRIER + 64, maps=(("out", tensor),))
+    return Case(
+        name, body, np.concatenate([box, first]), total, shared_bytes=BARRIER + 64, maps=(("out", tensor),)
+    )
 
 
 def stores():
@@ -125,8 +137,17 @@ def stores():
     for swizzle in Swizzle:
         width = swizzle.span_bytes // 2
         for start in ((8, 1), (60, -3)):
-            yield _store(f"tma store {swizzle.value} at {start}", spec("uint16", (72, 40), (width, 24), swizzle), start)
-    dtypes = {"uint32": "u32", "int32": "s32", "uint64": "u64", "float16": "f16", "bfloat16": "bf16", "float32": "f32"}
+            yield _store(
+                f"tma store {swizzle.value} at {start}", spec("uint16", (72, 40), (width, 24), swizzle), start
+            )
+    dtypes = {
+        "uint32": "u32",
+        "int32": "s32",
+        "uint64": "u64",
+        "float16": "f16",
+        "bfloat16": "bf16",
+        "float32": "f32",
+    }
     for dtype, operation in product(dtypes, ("add", "min", "max", "inc", "dec", "and", "or", "xor")):
         kind = dtypes[dtype]
         floats = kind in ("f16", "bf16", "f32")
@@ -162,7 +183,10 @@ cp.async.bulk.global.shared::cta.bulk_group [%out], [%smem], 1024; cp.async.bulk
 add.s64 %p, %out, 1024; cp.async.bulk.global.shared::cta.bulk_group [%p], [%smem], 512; cp.async.bulk.commit_group;
 cp.async.bulk.commit_group; cp.async.bulk.wait_group 1; cp.async.bulk.wait_group 0; END:"""
     yield Case("bulk groups, one empty", groups, data, 1536, shared_bytes=BARRIER + 64)
-    kinds = [("add", k) for k in ("u32", "s32", "u64", "f32", "f64", "f16", "bf16")] + [("inc", "u32"), ("dec", "u32")]
+    kinds = [("add", k) for k in ("u32", "s32", "u64", "f32", "f64", "f16", "bf16")] + [
+        ("inc", "u32"),
+        ("dec", "u32"),
+    ]
     kinds += [(op, k) for op in ("min", "max") for k in ("u32", "s32", "u64", "s64", "f16", "bf16")]
     kinds += [(op, k) for op in ("and", "or", "xor") for k in ("b32", "b64")]
     for operation, kind in kinds:

@@ -22,10 +22,39 @@ def _signed_pair(values) -> list:
 
 
 _NUMBERS = _signed_pair(
-    [0.0, 1.0, 1.5, 2.0, 2.5, 3.5, 0.5, 0.75, 3.0, 127.5, 128.5, 255.5, 256.0, 448.0, 464.0, 480.0, 57344.0, 61440.0]
+    [
+        0.0,
+        1.0,
+        1.5,
+        2.0,
+        2.5,
+        3.5,
+        0.5,
+        0.75,
+        3.0,
+        127.5,
+        128.5,
+        255.5,
+        256.0,
+        448.0,
+        464.0,
+        480.0,
+        57344.0,
+        61440.0,
+    ]
     + [65504.0, 65519.0, 65520.0, 32767.5, 65535.5, 2.0**23 + 1, 2.0**24 - 1, 2.0**31, 2.0**32, 2.0**31 - 128]
     + [2.0**63, 2.0**64, 2.0**-14, 2.0**-24, 2.0**-25, 1.5 * 2.0**-25, 2.0**-9, 2.0**-10, 2.0**-16, 2.0**-17]
-    + [1.0009765625, 1.00048828125, 1.00146484375, 1.00390625, 1.001953125, 1.005859375, 3.14159274, 1e-20, 1e20]
+    + [
+        1.0009765625,
+        1.00048828125,
+        1.00146484375,
+        1.00390625,
+        1.001953125,
+        1.005859375,
+        3.14159274,
+        1e-20,
+        1e20,
+    ]
 )
 _FLOAT_BITS = {  # magnitudes: subnormals, first normal, largest, infinity, quiet and signalling NaN
     "f32": ("u4", [1, 2, 0x400000, 0x7FFFFF, 0x800000, 0x800001, 0x7F7FFFFF, 0x7F800000, 0x7FC00000, 0x7FFFFFFF]
@@ -50,10 +79,48 @@ def edges(kind: str) -> np.ndarray:
         sign = np.array(1 << 8 * bits.itemsize - 1, word)
         return np.unique(np.concatenate([numbers, bits, bits | sign]))
     width = int(kind[1:])
-    values = [0, 1, 2, 3, 5, 7, 8, 9, 15, 16, 17, 31, 32, 33, 63, 64, 65, 100, 127, 128, 255, 256, 0x5555, 0xAAAA, 0x1234]
-    values += [n for k in (8, 15, 16, 24, 31, 32, 48, 63) if k < width for n in ((1 << k) - 1, 1 << k, (1 << k) + 1)]
+    values = [
+        0,
+        1,
+        2,
+        3,
+        5,
+        7,
+        8,
+        9,
+        15,
+        16,
+        17,
+        31,
+        32,
+        33,
+        63,
+        64,
+        65,
+        100,
+        127,
+        128,
+        255,
+        256,
+        0x5555,
+        0xAAAA,
+        0x1234,
+    ]
+    values += [
+        n for k in (8, 15, 16, 24, 31, 32, 48, 63) if k < width for n in ((1 << k) - 1, 1 << k, (1 << k) + 1)
+    ]
     top = (1 << width) - 1
-    values += [top, top - 1, top >> 1, (top >> 1) - 1, (top >> 1) + 1, (top >> 1) + 2, top - 15, top - 127, top - 128]
+    values += [
+        top,
+        top - 1,
+        top >> 1,
+        (top >> 1) - 1,
+        (top >> 1) + 1,
+        (top >> 1) + 2,
+        top - 15,
+        top - 127,
+        top - 128,
+    ]
     return np.unique(np.array([v & top for v in values], f"u{width // 8}"))
 
 
@@ -64,7 +131,9 @@ def operand(kind: str, seed: int, count: int = COUNT, position: int = 0, of: int
     if kind in ("f16x2", "bf16x2", "u16x2", "s16x2"):
         part = {"f16x2": "f16", "bf16x2": "bf16", "u16x2": "u16", "s16x2": "s16"}[kind]
         halves = [operand(part, seed + 1000 * i, count, position, of) for i in range(2)]
-        return (halves[0].astype(np.uint32) | halves[1][::-1].astype(np.uint32) << np.uint32(16)).astype(np.uint32)
+        return (halves[0].astype(np.uint32) | halves[1][::-1].astype(np.uint32) << np.uint32(16)).astype(
+            np.uint32
+        )
     if kind in ("e4m3x2", "e5m2x2"):
         every = np.arange(count, dtype=np.uint32)
         return (every & 255 | (every * 37 + 11 & 255) << 8).astype(np.uint16)
@@ -81,7 +150,9 @@ def operand(kind: str, seed: int, count: int = COUNT, position: int = 0, of: int
     out = np.where(pick, chosen, out).astype(word)
     if kind in FLOAT:  # and some take values of like exponent, where rounding and cancellation happen
         like = np.arange(count) % 8 == 7
-        near = (1 + (bits[:count] >> np.uint64(40)).astype(np.float64) / 2**24) * np.where(bits[:count] & np.uint64(1), 1, -1)
+        near = (1 + (bits[:count] >> np.uint64(40)).astype(np.float64) / 2**24) * np.where(
+            bits[:count] & np.uint64(1), 1, -1
+        )
         scale = 2.0 ** ((bits[count:] & np.uint64(3)).astype(np.float64) - 1)
         out = np.where(like, (near * scale).astype(FLOAT[kind]).view(word), out).astype(word)
     return out

@@ -20,12 +20,17 @@ def shuffles():
         if mode == "bfly":  # the ISA wants lanes that read each other to agree on the mask
             distance = np.repeat((distance & 31)[::32], 32)
         text = f"shfl.sync.{mode}.b32 %x|%y, %a, %b, {clamp}, {ALL};"
-        yield lanes(f"shfl.{mode} segment {segment}", text, ["b32", "pred"], [("b32", values), ("u32", distance)])
+        yield lanes(
+            f"shfl.{mode} segment {segment}", text, ["b32", "pred"], [("b32", values), ("u32", distance)]
+        )
     every = np.repeat((random_bits(COUNT // 32, 9) & np.uint64(0x1F1F)).astype(np.uint32), 32)
     distance = (random_bits(COUNT, 10) & np.uint64(31)).astype(np.uint32)
     text = f"shfl.sync.idx.b32 %x|%y, %a, %b, %c, {ALL};"
     yield lanes(
-        "shfl.idx any segment and clamp", text, ["b32", "pred"], [("b32", values), ("u32", distance), ("u32", every)]
+        "shfl.idx any segment and clamp",
+        text,
+        ["b32", "pred"],
+        [("b32", values), ("u32", distance), ("u32", every)],
     )
     part = """.reg .pred %h; .reg .b32 %l; mov.u32 %l, %laneid; mov.u32 %x, 7; setp.lt.u32 %h, %l, 16;
 @%h shfl.sync.bfly.b32 %x, %a, 3, 31, 0x0000ffff;"""

@@ -123,14 +123,39 @@ def cases():
         out.append(_wgmma(f"{name} scale-d 0", 16, a, b, d, small_integers, scale=0))
         for signs in ((-1, 1), (1, -1), (-1, -1)):
             for source in ("SS", "RS"):
-                out.append(_wgmma(f"{name} signs {signs} {source}", 16, a, b, d, small_integers, signs=signs, source=source))
+                out.append(
+                    _wgmma(
+                        f"{name} signs {signs} {source}",
+                        16,
+                        a,
+                        b,
+                        d,
+                        small_integers,
+                        signs=signs,
+                        source=source,
+                    )
+                )
     for swizzle in Swizzle:
         for a, d in (("bf16", "f32"), ("tf32", "f32"), ("e4m3", "f32"), ("s8", "s32")):
-            out.append(_wgmma(f"wgmma.{a} {swizzle.value} K-major", 64, a, a, d, small_integers, swizzle=swizzle))
+            out.append(
+                _wgmma(f"wgmma.{a} {swizzle.value} K-major", 64, a, a, d, small_integers, swizzle=swizzle)
+            )
         for a_major, b_major in ((Major.MN, Major.K), (Major.K, Major.MN), (Major.MN, Major.MN)):
             name = f"wgmma.f16 {swizzle.value} A {a_major.name}-major B {b_major.name}-major"
             options = {"swizzle": swizzle, "a_major": a_major, "b_major": b_major}
             out.append(_wgmma(name, 128, "f16", "f16", "f32", small_integers, **options))
         name = f"wgmma.bf16 {swizzle.value} RS B MN-major"
-        out.append(_wgmma(name, 64, "bf16", "bf16", "f32", small_integers, source="RS", swizzle=swizzle, b_major=Major.MN))
+        out.append(
+            _wgmma(
+                name,
+                64,
+                "bf16",
+                "bf16",
+                "f32",
+                small_integers,
+                source="RS",
+                swizzle=swizzle,
+                b_major=Major.MN,
+            )
+        )
     return out

@@ -1,6 +1,7 @@
 """What each instruction does, written once. Importing this package fills the registry."""
 
 from importlib import import_module
+from pkgutil import iter_modules
 
 from .registry import ALU, EFFECT, check
 from .tcgen05_data import land_stores
@@ -8,10 +9,8 @@ from .tensor_core import flush
 
 __all__ = ["ALU", "EFFECT", "check", "end_of_warp"]
 
-_LANE_WISE = ("arithmetic", "bit_fields", "carry", "comparisons", "conversion", "floating", "integer", "moves")
-_EFFECTS = ("bulk", "cluster", "memory", "synchronisation", "tcgen05_alloc", "tcgen05_data", "tcgen05_mma")
-for _name in (*_LANE_WISE, *_EFFECTS):
-    import_module(f"{__name__}.{_name}")
+for _module in iter_modules(__path__):
+    import_module(f"{__name__}.{_module.name}")
 
 
 def end_of_warp(warp) -> None:

@@ -51,6 +51,4 @@ def multiply_with_carry(ins) -> Alu:
 def _describe(ins, function, word, operands: int, takes: bool) -> Alu:
     flag = (ins.args[-1], np.bool_)
     sources = [(a, word) for a in ins.args[1 : 1 + operands]]
-    return Alu(
-        [(ins.args[0], word)] + [flag] * ins.has("cc"), sources + [flag] * takes, function
-    )
+    return Alu([(ins.args[0], word)] + [flag] * ins.has("cc"), sources + [flag] * takes, function)

@@ -16,8 +16,6 @@ _COMPARE = {
 }  # fmt: skip
 
 
-
-
 def _comparison(ins):
     """Return (predicate function, dtype of the operands); for floats the ``u`` forms are true for NaN, others false."""
     kind = ins.parts[-1].removesuffix("x2")
@@ -90,7 +88,12 @@ def set_predicate(ins) -> Alu:
 
 
 _TRUE = {"u32": np.uint32(0xFFFFFFFF), "s32": np.uint32(0xFFFFFFFF), "f32": np.uint32(0x3F800000)}
-_TRUE |= {"f16": np.uint16(0x3C00), "bf16": np.uint16(0x3F80), "u16": np.uint16(0xFFFF), "s16": np.uint16(0xFFFF)}
+_TRUE |= {
+    "f16": np.uint16(0x3C00),
+    "bf16": np.uint16(0x3F80),
+    "u16": np.uint16(0xFFFF),
+    "s16": np.uint16(0xFFFF),
+}
 
 
 @alu("set")

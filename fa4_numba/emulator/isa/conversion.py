@@ -102,7 +102,9 @@ def _float_to_integer(ins, source: str, target) -> Alu:
         a = _value(a, source, ins)
         x = integral(a.astype(F64))
         inside = np.where((x > low) & (x < high), x, F64(0)).astype(target)
-        limited = np.where(x >= high, target.type(info.max), np.where(x <= low, target.type(info.min), inside))
+        limited = np.where(
+            x >= high, target.type(info.max), np.where(x <= low, target.type(info.min), inside)
+        )
         return np.where(np.isnan(x), nan, limited)
 
     return _in_register(ins, function, _register_type(source), target, _flush_mode(ins, source))
@@ -200,7 +202,9 @@ def _nan_from_f32(a):
     """f64 keeps the bits of an f32's NaN."""
     bits = a.view(np.uint32).astype(np.uint64)
     up, sign = np.uint64(29), np.uint64(1 << 31)
-    return ((bits & sign) << np.uint64(32) | np.uint64(0x7FF8 << 48) | (bits & np.uint64(0x7FFFFF)) << up).view(F64)
+    return (
+        (bits & sign) << np.uint64(32) | np.uint64(0x7FF8 << 48) | (bits & np.uint64(0x7FFFFF)) << up
+    ).view(F64)
 
 
 def _nan_from_f64(a, fmt: Format):

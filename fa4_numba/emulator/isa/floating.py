@@ -34,7 +34,9 @@ def _float_alu(ins, function, operands: int, by_bits: bool = False) -> Alu:
 
     ``by_bits``: the result's bits are picked or stepped, so that only a look at them can tell a subnormal.
     """
-    narrow = ins.parts[-1] if ins.parts[-2] == "f32" else None  # fma.f32.bf16 d, a, b, c: only c and d are f32
+    narrow = (
+        ins.parts[-1] if ins.parts[-2] == "f32" else None
+    )  # fma.f32.bf16 d, a, b, c: only c and d are f32
     dtype, ftz, saturate = (F32 if narrow else dtype_of(ins)), ins.has("ftz"), ins.has("sat")
     dtype = np.dtype(dtype)
 
@@ -74,7 +76,9 @@ def float_add(ins) -> Alu:
         return _float_alu(ins, lambda a, b: propagate_nan(function(a, b), a, b), 2)
     if mode is None:
         return _float_alu(ins, np.add, 2)
-    return _float_alu(ins, lambda a, b: to_f32(*exact_sum_toward(a.astype(F64), b.astype(F64), mode), mode), 2, by_bits=True)
+    return _float_alu(
+        ins, lambda a, b: to_f32(*exact_sum_toward(a.astype(F64), b.astype(F64), mode), mode), 2, by_bits=True
+    )
 
 
 def float_sub(ins) -> Alu:
@@ -85,7 +89,12 @@ def float_sub(ins) -> Alu:
         return _float_alu(ins, lambda a, b: propagate_nan(function(a, b), a, b), 2)
     if mode is None:
         return _float_alu(ins, np.subtract, 2)
-    return _float_alu(ins, lambda a, b: to_f32(*exact_sum_toward(a.astype(F64), -b.astype(F64), mode), mode), 2, by_bits=True)
+    return _float_alu(
+        ins,
+        lambda a, b: to_f32(*exact_sum_toward(a.astype(F64), -b.astype(F64), mode), mode),
+        2,
+        by_bits=True,
+    )
 
 
 def float_mul(ins) -> Alu:
@@ -114,7 +123,9 @@ def fused_multiply_add(ins) -> Alu:
         return halves.half_fma(ins)
     mode = direction(ins)
     if _is_f64(ins):
-        return _float_alu(ins, lambda a, b, c: fma64_rn(a, b, c) if mode is None else fma64(a, b, c, mode), 3, by_bits=True)
+        return _float_alu(
+            ins, lambda a, b, c: fma64_rn(a, b, c) if mode is None else fma64(a, b, c, mode), 3, by_bits=True
+        )
     exact = lambda a, b, c: exact_sum_toward(a.astype(F64) * b.astype(F64), c.astype(F64), mode)
     if mode is None and ins.has("ftz"):
         return _float_alu(ins, lambda a, b, c: flush_product(fma(a, b, c), lambda: exact(a, b, c)), 3)

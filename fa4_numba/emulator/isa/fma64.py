@@ -88,7 +88,11 @@ def _packed(negative, magnitude, exponent, mode: str):
     """Round a magnitude, whose bit ``_LEADING`` stands for 2**exponent, to f64."""
     high, low = magnitude
     empty = high == _ZERO
-    high, low, moved = np.where(empty, low, high), np.where(empty, _ZERO, low), np.where(empty, U64(64), _ZERO)
+    high, low, moved = (
+        np.where(empty, low, high),
+        np.where(empty, _ZERO, low),
+        np.where(empty, U64(64), _ZERO),
+    )
     zeros = np.minimum(leading_zeros(high), _TOP)
     significand = high << zeros | low >> _ONE >> _TOP - zeros
     significand = significand | (low << zeros != _ZERO).astype(U64)

@@ -44,7 +44,16 @@ E5M2 = Format(5, 2, 0x7B, 0x7F, 0x7C)
 E2M3 = Format(2, 3, 0x1F, 0x1F)
 E3M2 = Format(3, 2, 0x1F, 0x1F)
 E2M1 = Format(2, 1, 0x7, 0x7)
-FORMATS = {"f16": F16, "bf16": BF16, "tf32": TF32, "e4m3": E4M3, "e5m2": E5M2, "e2m3": E2M3, "e3m2": E3M2, "e2m1": E2M1}
+FORMATS = {
+    "f16": F16,
+    "bf16": BF16,
+    "tf32": TF32,
+    "e4m3": E4M3,
+    "e5m2": E5M2,
+    "e2m3": E2M3,
+    "e3m2": E3M2,
+    "e2m1": E2M1,
+}
 
 
 def widen(pattern, fmt: Format):
@@ -123,5 +132,3 @@ def _overflow(pattern, infinite, negative, fmt: Format, mode: str, saturate: boo
         beyond = np.where(negative == word(mode == "rm"), infinity, largest)
     pattern = np.where(pattern > largest, beyond, pattern)
     return pattern if saturate else np.where(infinite, infinity, pattern)
-
-

@@ -8,6 +8,7 @@ from .bits import join, split
 from .registry import Alu, alu, effect
 from .types import dtype_of, unsigned
 
+
 @alu("mov")
 def move(ins) -> Alu:
     """d = a; with a vector on one side, packs or unpacks (first element = lowest bits)."""

@@ -119,7 +119,9 @@ def _with_inverted(op: Alu) -> Alu:
     if not any(inverted):
         return op
     function = op.function
-    sources = [(operand.register if flag else operand, dtype) for flag, (operand, dtype) in zip(inverted, op.src)]
+    sources = [
+        (operand.register if flag else operand, dtype) for flag, (operand, dtype) in zip(inverted, op.src)
+    ]
     invert = lambda *values: function(*(~v if flag else v for flag, v in zip(inverted, values)))
     return replace(op, src=sources, function=invert)
 

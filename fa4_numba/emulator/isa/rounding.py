@@ -28,7 +28,9 @@ def flush(x):
 def flush_bits(x):
     """As ``flush``, for values that only bits were picked for: no CPU flushes those."""
     word = np.dtype(f"u{x.dtype.itemsize}").type
-    exponent, sign = (word(0x7F800000), word(1 << 31)) if x.dtype == F32 else (word(0x7FF << 52), word(1 << 63))
+    exponent, sign = (
+        (word(0x7F800000), word(1 << 31)) if x.dtype == F32 else (word(0x7FF << 52), word(1 << 63))
+    )
     bits = x.view(word)
     return np.where(bits & exponent != word(0), bits, bits & sign).view(x.dtype)
 

@@ -150,13 +150,16 @@ class CTA:
         """Return a place in the program, for messages."""
         return self.warps[warp].where(self.warps[warp].pieces[pc].instruction)
 
-    def multicast_barriers(self, address: int, mask: int, what) -> list[MBarrier]:
-        """Return the mbarriers at the address's offset in every CTA whose bit of ``mask`` is set."""
-        _, offset = self.reach(address, what)
+    def ranks_of(self, mask: int, what) -> list[int]:
+        """Return the ranks whose bits a multicast mask has."""
         if mask >> self.cluster.size or not mask:
             raise Hazard(f"{what}: multicast mask {mask:#x}; the cluster has {self.cluster.size} CTAs")
-        ranks = [rank for rank in range(self.cluster.size) if mask >> rank & 1]
-        return [self.mbarrier(rank << RANK_SHIFT | offset, what) for rank in ranks]
+        return [rank for rank in range(self.cluster.size) if mask >> rank & 1]
+
+    def multicast_barriers(self, address: int, mask: int, what) -> list[MBarrier]:
+        """Return the mbarriers at the address's offset in every CTA of a multicast mask."""
+        _, offset = self.reach(address, what)
+        return [self.mbarrier(rank << RANK_SHIFT | offset, what) for rank in self.ranks_of(mask, what)]
 
     def init_mbarrier(self, offset: int, count: int, what) -> None:
         """Make the 8 bytes at an offset of this CTA's shared memory an mbarrier."""

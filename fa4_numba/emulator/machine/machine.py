@@ -14,7 +14,7 @@ from .. import isa
 from ..ptx import Module, build_blocks, parse
 from ..ptx.parser import DYNAMIC_SHARED_START
 from .cluster import Cluster
-from .memory import MAX_CLUSTER_CTAS, PARAM_WINDOW, GlobalMemory
+from .memory import LOCAL_WINDOW, MAX_CLUSTER_CTAS, PARAM_WINDOW, GlobalMemory
 from .program import flatten, specials_of
 from .schedule import schedule_of
 from .state import WATCH_ACCESSES, WATCH_SIGNALS, WATCH_STAGES, WATCH_TMEM_STORES, StateLayout
@@ -75,7 +75,8 @@ class Machine:
     cluster : tuple of int
         CTAs of a cluster, (x, y, z); default: what the kernel requires (``.reqnctapercluster``), or one CTA.
     args : sequence
-        Kernel arguments in order: ints (addresses too), floats, numpy scalars, :class:`TensorMapSpec`.
+        Kernel arguments in order: ints (addresses too), floats, numpy scalars, :class:`TensorMapSpec`, or the
+        parameter's bytes.
     memory : GlobalMemory
     dynamic_smem_bytes : int
     entry : str
@@ -198,7 +199,11 @@ class Machine:
         if len(self.args) != len(params):
             raise LaunchError(f"{self.entry.name} takes {len(params)} arguments, got {len(self.args)}")
         self.param_bytes = np.zeros(max(size, 1), np.uint8)
-        self._params = {name: PARAM_WINDOW + offset for name, offset in offsets.items()}
+        self._addresses = {name: PARAM_WINDOW + offset for name, offset in offsets.items()}
+        self._addresses |= {name: LOCAL_WINDOW + offset for name, offset in self.entry.locals.items()}
+        for name, initial in self.module.variables.items():
+            data = np.frombuffer(bytearray(initial), np.uint8)
+            self._addresses[name] = self.memory.bind(data, name, writable=True)
         floats = {name for name in offsets if f".f32 {name}" in self.module.text}
         for value, (name, count, _) in zip(self.args, params):
             at = offsets[name]
@@ -207,9 +212,9 @@ class Machine:
             )
 
     def address_of(self, symbol: str) -> int:
-        """Return the address of a parameter or shared variable in its own state space."""
-        if symbol in self._params:
-            return self._params[symbol]
+        """Return the address of a parameter or variable in its own state space."""
+        if symbol in self._addresses:
+            return self._addresses[symbol]
         if symbol in self.module.dynamic_shared:
             return self.dynamic_start
         if symbol in self.module.shared:
@@ -231,7 +236,7 @@ class Machine:
                 ) from error
             return
         self.program_code = CompiledProgram(
-            self.pieces, layout, self.address_of, self.module.text + self.entry.name
+            self.pieces, layout, self.address_of, f"{self.module.text}{self.entry.name}{layout.specials}"
         )
         for warp in self.live.warps:
             warp.engine = CompiledEngine(warp, self.program_code)
@@ -472,8 +477,8 @@ def _argument(value, name: str, size: int, is_float: bool) -> bytes:
     """Return the bytes of one kernel argument."""
     if isinstance(value, TensorMapSpec):
         data = value.pack()
-    elif isinstance(value, np.generic):
-        data = value.tobytes()
+    elif isinstance(value, bytes | np.generic):
+        data = bytes(value)
     elif is_float or isinstance(value, float):
         data = np.array(value, f"f{size}").tobytes()
     elif isinstance(value, int):
