@@ -144,21 +144,26 @@ def float_extremum(ins) -> Alu:
 
     ``.xorsign.abs`` compares magnitudes and gives the result the product's sign.
     """
-    count = len(ins.args) - 1
-    function = extremum(ins, count)
+    function, count = extremum_of(ins)
     if _is_f64(ins):
         plain = function
         function = lambda *sources: propagate_nan(plain(*sources), *sources)
     return _float_alu(ins, function, count, by_bits=True)
 
 
-def extremum(ins, count: int = 2):
-    """Return the function of arrays for ``min`` and ``max``."""
-    two = _larger if ins.parts[0] == "max" else _smaller
+def extremum(name: str, count: int = 2, nan: bool = False, xorsign: bool = False):
+    """Return the function of arrays for "min" or "max" of ``count`` operands."""
+    two = _larger if name == "max" else _smaller
     function = two if count == 2 else lambda a, b, c: two(two(a, b), c)
-    if ins.has("NaN"):
+    if nan:
         function = _with_nan(function)
-    return _of_magnitudes(function) if ins.has("xorsign") else function
+    return _of_magnitudes(function) if xorsign else function
+
+
+def extremum_of(ins):
+    """Return (function of arrays, operands) of a min or max instruction."""
+    count = len(ins.args) - 1
+    return extremum(ins.parts[0], count, ins.has("NaN"), ins.has("xorsign")), count
 
 
 def _larger(a, b):

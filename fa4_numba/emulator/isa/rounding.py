@@ -126,10 +126,10 @@ def exact_sum_toward(a, b, mode: str | None):
     return -s, -e
 
 
-def propagate_nan(result, *sources):
+def propagate_nan(result, *sources, quiet: bool = True):
     """f64 keeps a NaN operand's bits, made quiet; a new NaN is negative. Which of several wins is not documented."""
-    quiet, word = np.uint64(1 << 51), np.uint64
+    bit, word = np.uint64(1 << 51 if quiet else 0), np.uint64
     bits = np.where(np.isnan(result), word(0xFFF8000000000000), result.view(word))
     for source in sources:
-        bits = np.where(np.isnan(result) & np.isnan(source), source.view(word) | quiet, bits)
+        bits = np.where(np.isnan(result) & np.isnan(source), source.view(word) | bit, bits)
     return bits.view(F64)

@@ -8,6 +8,7 @@ import numpy as np
 from ...errors import EmulatorError, MemoryFault
 from ..isa.registry import bind_effect
 from ..ptx.module import Imm, Reg, Special, Symbol
+from .copy_groups import Groups
 from .interpreter import DIVERGED, EFFECT, ENDED, INTERPRET, MET, Interpreter
 from .memory import LOCAL_WINDOW, RANK_SHIFT
 from .program import Piece
@@ -82,7 +83,9 @@ class Warp:
         self.role = f"warp {self.index}"
         self.peeked = None  # the try_wait that failed last: it sleeps when it fails again
         self.tmem_stores: list = []
-        self.bulk_group, self.bulk_groups = 0, []
+        self.bulk_groups = Groups("bulk copies")
+        self.copy_groups = Groups("cp.async")
+        self.multiply_groups = Groups("wgmma")
         self.allocation = self.cta.machine.entry_registers
         self.current = None
 
@@ -279,10 +282,6 @@ class Warp:
                 self.state["pc"] = start if start is not None else meeting
                 return
         self.done = True
-
-    # -- bulk copies --------------------------------------------------------------------------
-    def open_bulk_groups(self) -> int:
-        return sum(1 for group in self.bulk_groups if group["open"])
 
 
 def constant(value, dtype: np.dtype):
