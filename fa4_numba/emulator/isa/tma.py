@@ -6,7 +6,6 @@ from ...errors import MemoryFault
 from ...layout import TensorMapSpec
 from ..machine.memory import RANK_SHIFT
 from ..ptx.module import Vector
-from .bulk import current_group
 from .registry import effect
 from .synchronisation import first_address
 from .tensor_maps import tensor_map
@@ -118,12 +117,12 @@ def _store(warp, ins):
         spec, start, rows, size = box.read(what)
         smem = cta.own(source(), what)
         _check(cta, smem, size, what, False)
-        group = current_group(warp)
-        group["open"] += 1
+        groups = warp.bulk_groups
+        group = groups.begin()
 
         def land():
             copy_out(cta, spec, smem, start, rows, what)
-            group["open"] -= 1
+            groups.end(group)
             cta.event("TMA", "store")
 
         cta.issue(("tma store", id(land)), land, "TMA store")

@@ -1,6 +1,6 @@
 """mbarriers and named barriers."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -52,7 +52,8 @@ class MBarrier:
         """End it: compiled code knows no barrier here any more."""
         self.cells[EXPECTED] = 0
 
-    def arrive(self, count: int, who: str) -> None:
+    def arrive(self, count: int, who: str, completes: bool = True) -> None:
+        """Arrive ``count`` times; ``completes``: whether that may complete the phase."""
         if count > self.pending:
             raise Hazard(
                 f"{who} arrives {count}x on {self.name}, which awaits {self.pending} of {self.expected} arrivals in phase "
@@ -60,7 +61,13 @@ class MBarrier:
             )
         self.pending -= count
         self.last_arrival = who
+        if not completes and not self.pending:
+            raise Hazard(f"{who}: .noComplete, but this arrival completes phase {self.phase} of {self.name}")
         self._complete()
+
+    def drop(self, count: int) -> None:
+        """Later phases expect ``count`` arrivals less."""
+        self.expected -= count
 
     def expect(self, tx_bytes: int) -> None:
         self.tx_bytes += tx_bytes
@@ -95,6 +102,14 @@ class NamedBarrier:
     threads: int = 0
     arrived: int = 0
     generation: int = 0
+    votes: list = field(default_factory=lambda: [0, 0])  # for and against, of a reduction
+    results: list = field(default_factory=list)  # functions that write a reduction's result
+
+    def vote(self, yes: int, no: int, write) -> None:
+        """Count a warp's votes; ``write(yes, no)`` is called with those of all when they are in."""
+        self.votes[0] += yes
+        self.votes[1] += no
+        self.results.append(write)
 
     def arrive(self, threads: int, total: int, who: str) -> None:
         if self.arrived and total != self.threads:
@@ -105,3 +120,6 @@ class NamedBarrier:
             raise Hazard(f"{who}: {self.arrived} threads arrive at barrier {self.number} for {total}")
         if self.arrived == total:
             self.arrived, self.generation = 0, self.generation + 1
+            for write in self.results:
+                write(*self.votes)
+            self.votes, self.results = [0, 0], []

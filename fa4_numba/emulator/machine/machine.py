@@ -15,7 +15,7 @@ from ..ptx import Module, build_blocks, parse
 from ..ptx.parser import DYNAMIC_SHARED_START
 from .cluster import Cluster
 from .memory import LOCAL_WINDOW, MAX_CLUSTER_CTAS, PARAM_WINDOW, GlobalMemory
-from .program import addresses_as_specials, flatten, specials_of
+from .program import flatten, specials_of
 from .schedule import schedule_of
 from .state import WATCH_ACCESSES, WATCH_SIGNALS, WATCH_STAGES, WATCH_TMEM_STORES, StateLayout
 from .warp import Warp
@@ -128,8 +128,6 @@ class Machine:
         self._schedule_name = self.schedule
         self.schedule = schedule_of(self.schedule)
         isa.check(self.entry.instructions)
-        if np.prod(self.cluster) > 1:
-            addresses_as_specials(self.entry.instructions, {*self.module.shared, *self.module.dynamic_shared})
         self.pieces = flatten(build_blocks(self.entry))
         self.shared_names = {self.dynamic_start + k: v for k, v in self.shared_names.items()}
         self._executed = self._lanes_executed = self.ctas_done = 0

@@ -7,7 +7,6 @@ from ..ptx.blocks import EXIT, Block
 from ..ptx.module import Instruction, Special, Symbol
 
 ENDED = -1  # pc after the last piece
-ADDRESS_OF = "%address of "  # begins the name of a special register that holds a shared variable's address
 
 
 @dataclass
@@ -69,21 +68,6 @@ def _pieces_of(block: Block) -> list[Piece]:
         pieces.append(Piece("alu", tuple(run)))
     pieces.append(Piece("branch", () if block.branch is None else (block.branch,)))
     return pieces
-
-
-def addresses_as_specials(instructions: list[Instruction], shared: set[str]) -> None:
-    """Let arithmetic read addresses of shared variables like special registers.
-
-    In a cluster the address of a CTA's own instance holds its rank, so that it is no constant of the program.
-    """
-    for ins in instructions:
-        if ins.alu is not None:
-            ins.alu.src = [
-                (Special(ADDRESS_OF + operand.name), dtype)
-                if isinstance(operand, Symbol) and operand.name in shared
-                else (operand, dtype)
-                for operand, dtype in ins.alu.src
-            ]
 
 
 def specials_of(pieces: list[Piece]) -> tuple[str, ...]:

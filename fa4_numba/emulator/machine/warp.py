@@ -8,9 +8,10 @@ import numpy as np
 from ...errors import EmulatorError, MemoryFault
 from ..isa.registry import bind_effect
 from ..ptx.module import Imm, Reg, Special, Symbol
+from .copy_groups import Groups
 from .interpreter import DIVERGED, EFFECT, ENDED, INTERPRET, MET, Interpreter
 from .memory import RANK_SHIFT
-from .program import ADDRESS_OF, Piece
+from .program import Piece
 from .state import HEADER, LANES, ROW_DTYPE, StateLayout, aligned_buffer, row_bytes
 
 NOWHERE = -2  # no piece has this pc
@@ -82,7 +83,9 @@ class Warp:
         self.role = f"warp {self.index}"
         self.peeked = None  # the try_wait that failed last: it sleeps when it fails again
         self.tmem_stores: list = []
-        self.bulk_group, self.bulk_groups = 0, []
+        self.bulk_groups = Groups("bulk copies")
+        self.copy_groups = Groups("cp.async")
+        self.multiply_groups = Groups("wgmma")
         self.allocation = self.cta.machine.entry_registers
         self.current = None
 
@@ -153,8 +156,6 @@ class Warp:
         if name[0] == "&":
             return np.full(LANES, self.cta.address_of(name[1:]), np.int64)
         m, lanes = self.cta.machine, np.arange(LANES)
-        if name.startswith(ADDRESS_OF):
-            return np.full(LANES, self.cta.address_of(name.removeprefix(ADDRESS_OF)), np.int64)
         base, _, axis = name[1:].partition(".")
         i = "xyz".index(axis) if axis else 0
         x, y, _ = m.block
@@ -281,10 +282,6 @@ class Warp:
                 self.state["pc"] = start if start is not None else meeting
                 return
         self.done = True
-
-    # -- bulk copies --------------------------------------------------------------------------
-    def open_bulk_groups(self) -> int:
-        return sum(1 for group in self.bulk_groups if group["open"])
 
 
 def constant(value, dtype: np.dtype):
