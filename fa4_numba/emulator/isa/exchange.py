@@ -99,7 +99,9 @@ def shuffle(warp, ins):
         segment, clamp, shift = (c >> 8 & 31).astype(int), (c & 31).astype(int), (b & 31).astype(int)
         low = lane & segment
         high = low | (clamp & ~segment)
-        j = {"idx": low | (shift & ~segment), "up": lane - shift, "down": lane + shift, "bfly": lane ^ shift}[mode]
+        j = {"idx": low | (shift & ~segment), "up": lane - shift, "down": lane + shift, "bfly": lane ^ shift}[
+            mode
+        ]
         inside = j >= high if mode == "up" else j <= high
         result = source[np.where(inside, j, lane)]
         np.copyto(target, result, where=warp.mask)
@@ -115,7 +117,9 @@ def redux(warp, ins):
     mode, dtype = ins.parts[2], dtype_of(ins)
     target, source = warp.destination(ins.args[0], dtype), warp.source(ins.args[1], dtype)
     if dtype.kind == "f":
-        combine = {"min": np.minimum, "max": np.maximum} if ins.has("NaN") else {"min": np.fmin, "max": np.fmax}
+        combine = (
+            {"min": np.minimum, "max": np.maximum} if ins.has("NaN") else {"min": np.fmin, "max": np.fmax}
+        )
         function = combine[mode]
     else:
         function = reduction(mode, ins.parts[-1])

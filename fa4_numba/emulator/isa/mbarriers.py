@@ -51,7 +51,9 @@ def mbarrier_arrive(warp, ins):
     ``.expect_tx`` first announces bytes. ``arrive_drop`` also lowers what later phases expect. ``.noComplete`` says
     that the arrival does not complete the phase.
     """
-    operands = ins.args if isinstance(ins.args[0], Reg) or not hasattr(ins.args[0], "base") else (None, *ins.args)
+    operands = (
+        ins.args if isinstance(ins.args[0], Reg) or not hasattr(ins.args[0], "base") else (None, *ins.args)
+    )
     target = warp.row(operands[0]) if isinstance(operands[0], Reg) else None
     where, expects = addresses(warp, operands[1]), "expect_tx" in ins.parts
     amount = warp.source(operands[2], np.uint32) if len(operands) > 2 else None

@@ -65,6 +65,10 @@ class MBarrier:
             raise Hazard(f"{who}: .noComplete, but this arrival completes phase {self.phase} of {self.name}")
         self._complete()
 
+    def expect_arrivals(self, count: int) -> None:
+        """The current phase needs ``count`` arrivals more."""
+        self.pending += count
+
     def drop(self, count: int) -> None:
         """Later phases expect ``count`` arrivals less."""
         self.expected -= count
