@@ -52,7 +52,7 @@ def multiply(
         )
         own = SMALLEST["f16" if c.dtype == np.float16 else "f32"]
         top = np.maximum(exponent.max(-1), _exponents(c.astype(np.float64), own)).astype(np.int32)
-        top = np.maximum(top, -1000)
+        top = np.maximum(top, -600)  # all zeros
         addend = c.astype(np.float64)
         cut = np.trunc(np.ldexp(addend, width.fraction - top))
         product *= np.ldexp(1.0, width.fraction - top)[..., None]
