@@ -180,7 +180,6 @@ class DataPath(Enum):
             return tmem.reshape(parts, 32, -1)[:, lane % 32 : lane % 32 + lanes, col : col + cols]
         return tmem[part * lanes : (part + 1) * lanes, col : col + cols]
 
-
     def lanes(self, lane: int) -> np.ndarray | slice:
         """Return the lanes that an accumulator, or A, at the address's ``lane`` lies on."""
         if self is not DataPath.HALF:

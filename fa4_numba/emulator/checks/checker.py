@@ -329,6 +329,7 @@ class Checker:
     def arriving(self, barrier, what) -> None:
         """The agent is about to arrive: the phase hands on what it has seen."""
         agent, known = self.agent, self._must_exist(barrier, what)
+        self._must_be_fenced(known, barrier, what)
         known.gathered.join(agent.clock)
         component, time = self._now()
         known.arrived[component] = time, what
@@ -338,6 +339,10 @@ class Checker:
             self._report("loads not awaited", what, self._loading.pop(self.current_warp), barrier.name)
         self._tick()
 
+    def _must_be_fenced(self, known: _Barrier, barrier, what) -> None:
+        if self.agent.asynchronous and self.agent.clock.fenced[known.maker] < known.made:
+            self._report("initialisation not fenced", what, None, barrier.name)
+
     def _tick(self) -> None:
         """Later accesses of a thread are not covered by what it has just released."""
         if not self.agent.asynchronous:
@@ -346,6 +351,7 @@ class Checker:
     def landing(self, barrier) -> None:
         """A copy's bytes are about to complete on an mbarrier: whoever sees the phase complete sees them."""
         known, events = self.barriers[barrier], self.agent.events
+        self._must_be_fenced(known, barrier, barrier.last_arrival)
         chosen = [barrier.cta] if barrier.cta in events else list(events)
         for cta in chosen:
             event = events.pop(cta)
