@@ -113,3 +113,23 @@ def test_bank_conflicts_are_counted():
 def test_threads_that_write_the_same_value_do_not_race():
     machine, _ = run(PROGRAM.replace("st.shared.b32 [%r5], 0;", "st.shared.b32 [%r1], 7;"))
     assert [r.kind for r in machine.checker.reports] == []
+
+
+def test_the_fixture_for_other_peoples_kernels(checked_run):
+    memory, out = GlobalMemory(), np.zeros(64, np.uint32)
+    source = np.arange(64, dtype=np.uint32)
+    specs = [
+        TensorMapSpec("uint32", memory.bind(array, name, writable=True), (64,), (), (64,), Swizzle.NONE)
+        for name, array in (("source", source), ("out", out))
+    ]
+
+    def launch(text):
+        return lambda schedule: Machine(
+            text, (1, 1, 1), (64, 1, 1), specs, memory, 16384, schedule=schedule, check=True
+        )
+
+    checked_run(launch(PROGRAM), lambda: (out == (np.arange(64) ^ 32) + 1).all())
+    with pytest.raises(Hazard, match="missing proxy fence"):
+        checked_run(launch(PROGRAM.replace(*PLANTED["missing proxy fence"])))
+    with pytest.raises(pytest.fail.Exception, match="wrong results"):
+        checked_run(launch(PROGRAM), lambda: False)
