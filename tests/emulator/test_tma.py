@@ -234,7 +234,7 @@ def test_bulk_copies_of_bytes(schedule):
         ("cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster"
          " [%r1], [%rd1, {0, 0}], [%r4], %h1;", Hazard, "mask 0x6"),
         ("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r1], [%rd1], 24, [%r4];",
-         MemoryFault, "multiple of 16"),
+         MemoryFault, "multiples? of 16"),
         ("tensormap.replace.tile.interleave_layout.shared::cta.b1024.b32 [%r1], 7, 1;", MemoryFault, "1 items"),
     ],
 )  # fmt: skip

@@ -1,111 +1,142 @@
-"""Bulk copies of contiguous bytes: global to shared memory, shared to global, and between CTAs of a cluster."""
+"""Bulk copies and reductions of contiguous bytes: cp.async.bulk and cp.reduce.async.bulk without a tensor map."""
 
 import numpy as np
 
 from ...errors import MemoryFault
 from ..machine.memory import RANK_SHIFT
-from .bulk import current_group
+from .reductions import element_dtype, reduction
 from .registry import effect
 from .synchronisation import first_address
-from .tensor_maps import global_bytes
-
-_UNIT = 16
 
 
-@effect("cp.async.bulk")
+@effect("cp.async.bulk", "cp.reduce.async.bulk")
 def bulk_copy(warp, ins):
-    """Copy ``size`` bytes; addresses and size are multiples of 16."""
-    spaces = [p for p in ins.parts if p.startswith(("shared", "global"))]
-    if len(spaces) != 2:
-        raise ValueError("a bulk copy names two state spaces")
-    if spaces[0].startswith("global"):
-        return _store(warp, ins)
-    return _load(warp, ins, spaces[1].startswith("shared"))
+    """Copy or combine n bytes, from or to shared memory, a multiple of 16.
+
+    Into shared memory the bytes complete on an mbarrier of the destination's CTA; global memory is written in the
+    current bulk group. ``.multicast::cluster`` writes at the same offset in several CTAs.
+    """
+    spaces = [p.split("::")[0] for p in ins.parts if p.startswith(("global", "shared"))]
+    if spaces == ["shared", "global"]:
+        return _from_global(warp, ins)
+    if spaces == ["global", "shared"]:
+        return _to_global(warp, ins)
+    if spaces == ["shared", "shared"]:
+        return _to_other_cta(warp, ins)
+    raise ValueError("copies between global and shared memory, or from a CTA to another of its cluster")
+
+
+def _combination(ins):
+    """Return a function of (old bytes, new bytes) that gives what is written, or None for a copy."""
+    if ins.parts[1] != "reduce":
+        return None
+    return bytes_reduction(ins, in_l2=any(p == "global" for p in ins.parts))
+
+
+def bytes_reduction(ins, kind: str | None = None, in_l2: bool = True):
+    """Return the reduction that an instruction names, as a function of bytes."""
+    operations = ("add", "min", "max", "and", "or", "xor", "inc", "dec")
+    operation, kind = next(p for p in ins.parts if p in operations), kind or ins.parts[-1]
+    function, dtype = reduction(operation, kind, in_l2=in_l2), element_dtype(kind)
+
+    def combine(old: np.ndarray, new: np.ndarray) -> np.ndarray:
+        a, b = (np.ascontiguousarray(x).reshape(-1).view(dtype) for x in (old, new))
+        return np.ascontiguousarray(function(a, b)).view(np.uint8).reshape(old.shape)
+
+    return combine
+
+
+def _check(size: int, what, *starts: int) -> None:
+    if size % 16 or any(start % 16 for start in starts):
+        places = ", ".join(f"{start:#x}" for start in starts)
+        raise MemoryFault(
+            f"{what}: bulk copies need addresses and a size that are multiples of 16: {places}, {size} bytes"
+        )
+
+
+def _from_global(warp, ins):
+    destination, source, bar = (first_address(warp, ins.args[i]) for i in (0, 1, 3))
+    size, cta = warp.scalar(ins.args[2]), warp.cta
+    mask = warp.scalar(ins.args[4], np.uint16) if "multicast::cluster" in ins.parts else None
+
+    def run():
+        what, count = warp.where(ins), size()
+        owner, at = cta.reach(destination(), what)
+        start = source()
+        _check(count, what, at, start)
+        data, offset = cta.machine.memory.find(start, start + count, what)
+        _, bar_offset = cta.reach(bar(), what)
+        for rank in [owner.rank] if mask is None else cta.ranks_of(mask(), what):
+            target, address = (
+                cta.cluster.ctas[rank],
+                bar() if mask is None else rank << RANK_SHIFT | bar_offset,
+            )
+            barrier = cta.mbarrier(address, what)
+            target.check_shared(at, count, what)
+
+            def land(target=target, barrier=barrier):
+                target.touch_shared(at, count, what, write=True)
+                target.shared[at : at + count] = data[offset : offset + count]
+                barrier.land(count, warp.where(ins, "bulk copy of "))
+
+            cta.issue(("bulk", id(land)), land, what)
+
+    return run
+
+
+def _to_global(warp, ins):
+    destination, source, size = (
+        first_address(warp, ins.args[0]),
+        first_address(warp, ins.args[1]),
+        warp.scalar(ins.args[2]),
+    )
+    combine, cta = _combination(ins), warp.cta
+
+    def run():
+        what, count, start = warp.where(ins), size(), destination()
+        at = cta.own(source(), what)
+        _check(count, what, start, at)
+        cta.check_shared(at, count, what)
+        data, offset = cta.machine.memory.find(start, start + count, what, write=True)
+        groups = warp.bulk_groups
+        group = groups.begin()
+
+        def land():
+            cta.touch_shared(at, count, what)
+            new, there = cta.shared[at : at + count], data[offset : offset + count]
+            there[...] = new if combine is None else combine(there, new)
+            groups.end(group)
+
+        cta.issue(("bulk store", id(land)), land, what)
+
+    return run
+
+
+def _to_other_cta(warp, ins):
+    destination, source, bar = (first_address(warp, ins.args[i]) for i in (0, 1, 3))
+    size, combine, cta = warp.scalar(ins.args[2]), _combination(ins), warp.cta
+
+    def run():
+        what, count = warp.where(ins), size()
+        (owner, to), at = cta.reach(destination(), what), cta.own(source(), what)
+        _check(count, what, to, at)
+        cta.check_shared(at, count, what)
+        owner.check_shared(to, count, what)
+        barrier = cta.mbarrier(bar(), what)
+
+        def land():
+            cta.touch_shared(at, count, what)
+            owner.touch_shared(to, count, what, write=True)
+            new, there = cta.shared[at : at + count], owner.shared[to : to + count]
+            there[...] = new if combine is None else combine(there, new)
+            barrier.land(count, warp.where(ins, "bulk copy of "))
+
+        cta.issue(("bulk", id(land)), land, what)
+
+    return run
 
 
 @effect("cp.async.bulk.prefetch")
 def prefetch(warp, ins):
     """Bring bytes into the L2 cache: nothing that a program can see."""
-    address, size = first_address(warp, ins.args[0]), warp.scalar(ins.args[1])
-
-    def run():
-        _check(warp.where(ins), address(), size())
-
-    return run
-
-
-def _check(what, *values: int) -> None:
-    for value in values:
-        if value % _UNIT:
-            raise MemoryFault(f"{what}: {value:#x} must be a multiple of {_UNIT}, as all of a bulk copy")
-
-
-def _load(warp, ins, from_shared: bool):
-    """Into shared memory of a CTA of the cluster (or, with ``.multicast``, several), completing bytes on an mbarrier."""
-    destination, source = first_address(warp, ins.args[0]), first_address(warp, ins.args[1])
-    size, bar, cta = warp.scalar(ins.args[2]), first_address(warp, ins.args[3]), warp.cta
-    mask = warp.scalar(ins.args[4], np.uint16) if "multicast::cluster" in ins.parts else None
-
-    def run():
-        what, to, at, n = warp.where(ins), destination(), source(), size()
-        _check(what, to, at, n)
-        target, offset = cta.reach(to, what)
-        targets = [(target, cta.mbarrier(bar(), what))]
-        if mask is not None:
-            _, bar_offset = cta.reach(bar(), what)
-            targets = [
-                (cta.cluster.ctas[rank], cta.mbarrier(rank << RANK_SHIFT | bar_offset, what))
-                for rank in cta.ranks_of(mask(), what)
-            ]
-        if from_shared:
-            at = cta.own(at, what)
-            cta.check_shared(at, n, what)
-
-        def read():
-            if not from_shared:
-                return global_bytes(warp, at, n, what)
-            cta.touch_shared(at, n, what)
-            return cta.shared[at : at + n]
-
-        for owner, barrier in targets:
-            owner.check_shared(offset, n, what)
-            _issue(cta, owner, barrier, offset, n, read, warp.where(ins, "bulk copy of "))
-
-    return run
-
-
-def _issue(cta, owner, barrier, offset: int, size: int, read, who) -> None:
-    def land():
-        data = read()
-        owner.touch_shared(offset, size, who, write=True)
-        owner.shared[offset : offset + size] = data
-        barrier.land(size, who)
-        owner.event("TMA", f"load {barrier.name}")
-
-    cta.issue(("tma", id(land)), land, f"bulk copy to {barrier.name}")
-
-
-def _store(warp, ins):
-    """Shared → global memory, in a bulk group."""
-    if "cp_mask" in ins.parts:
-        raise ValueError(".cp_mask is not implemented")
-    destination, source = first_address(warp, ins.args[0]), first_address(warp, ins.args[1])
-    size, cta = warp.scalar(ins.args[2]), warp.cta
-
-    def run():
-        what, to, n = warp.where(ins), destination(), size()
-        at = cta.own(source(), what)
-        _check(what, to, at, n)
-        cta.check_shared(at, n, what)
-        group = current_group(warp)
-        group["open"] += 1
-
-        def land():
-            cta.touch_shared(at, n, what)
-            global_bytes(warp, to, n, what, write=True)[:] = cta.shared[at : at + n]
-            group["open"] -= 1
-            cta.event("TMA", "store")
-
-        cta.issue(("tma store", id(land)), land, "bulk store")
-
-    return run
+    return lambda: None

@@ -6,12 +6,18 @@ from ...errors import MemoryFault
 from ...layout import TensorMapSpec
 from ..machine.memory import RANK_SHIFT
 from ..ptx.module import Vector
-from .bulk import current_group
+from .bulk_copy import bytes_reduction
 from .registry import effect
 from .synchronisation import first_address
 from .tensor_maps import tensor_map
 
 _ROWS = ("tile::gather4", "tile::scatter4")  # four rows of a matrix, at indices of their own
+
+
+_KIND = {
+    "uint8": "u8", "uint16": "u16", "uint32": "u32", "int32": "s32", "uint64": "u64", "int64": "s64",
+    "float16": "f16", "bfloat16": "bf16", "float32": "f32", "float64": "f64",
+}  # fmt: skip
 
 
 def _mode(ins) -> bool:
@@ -55,9 +61,12 @@ def _check(cta, smem: int, size: int, what) -> None:
     cta.check_shared(smem, size, what)
 
 
-@effect("cp.async.bulk.tensor")
+@effect("cp.async.bulk.tensor", "cp.reduce.async.bulk.tensor")
 def tensor_copy(warp, ins):
-    """Copy one box: global → shared (completing bytes on an mbarrier), or shared → global (in a bulk group)."""
+    """Copy one box: global → shared (completing bytes on an mbarrier), or shared → global (in a bulk group).
+
+    ``cp.reduce`` combines a box in shared memory with global memory.
+    """
     loads = next(p for p in ins.parts if p.startswith(("global", "shared"))).startswith("shared")
     return _load(warp, ins) if loads else _store(warp, ins)
 
@@ -112,6 +121,7 @@ def _issue_load(cta, target, barrier, box: tuple, size: int, what, who) -> None:
 
 def _store(warp, ins):
     """Shared → global: what lies outside of the tensor is not written."""
+    reduces = ins.parts[1] == "reduce"
     box, source, cta = _Box(warp, ins, ins.args[0]), first_address(warp, ins.args[1]), warp.cta
 
     def run():
@@ -119,13 +129,14 @@ def _store(warp, ins):
         spec, start, rows, size = box.read(what)
         smem = cta.own(source(), what)
         _check(cta, smem, size, what)
-        group = current_group(warp)
-        group["open"] += 1
+        combine = bytes_reduction(ins, _KIND[spec.dtype]) if reduces else None
+        groups = warp.bulk_groups
+        group = groups.begin()
 
         def land():
             cta.touch_shared(smem, size, what)
-            copy_out(cta, spec, smem, start, rows, what)
-            group["open"] -= 1
+            copy_out(cta, spec, smem, start, rows, what, combine)
+            groups.end(group)
             cta.event("TMA", "store")
 
         cta.issue(("tma store", id(land)), land, "TMA store")

@@ -14,6 +14,7 @@ from .. import isa
 from ..checks import Checker
 from ..ptx import Module, build_blocks, parse
 from ..ptx.parser import DYNAMIC_SHARED_START
+from . import parallel
 from .arguments import argument_bytes
 from .blas import one_thread
 from .cluster import Cluster
@@ -47,7 +48,7 @@ class Machine(Inspection):
     entry : str
         Kernel name; needed if the module has several.
     schedule : str
-        "eager", "late" or "random:SEED".
+        "eager", "late", "random:SEED", "delay:ROLE-OR-UNIT", or a schedule of ``machine.schedule``.
     trace : bool
         Record a timeline of roles, stages and asynchronous units.
     shared_names : dict
@@ -58,6 +59,8 @@ class Machine(Inspection):
         "compiled" (needs llvmlite), "interpreter", or "auto": compiled where llvmlite is installed.
     check : bool
         Track hazards (slower): ``machine.checker.reports`` afterwards.
+    workers : int
+        Processes that run clusters in parallel where that pays and clusters cannot communicate; None: one per core.
     progress : callable
         Called as ``progress(ctas_done, ctas)`` after each cluster.
 
@@ -84,6 +87,7 @@ class Machine(Inspection):
     progress: Callable | None = None
     engine: str = "auto"
     check: bool = False
+    workers: int | None = None
 
     def __post_init__(self):
         self.module = parse(self.program) if not isinstance(self.program, Module) else self.program
@@ -107,7 +111,7 @@ class Machine(Inspection):
         layout = StateLayout(self.entry.register_counts, specials_of(self.pieces))
         self.live = Cluster(self, lambda cta, i: Warp(cta, i, self.entry, self.pieces, layout))
         self._choose_engine(layout)
-        self._started = False
+        self._started = self._between_clusters = False
 
     # -- loading --------------------------------------------------------------------
     def _choose_entry(self):
@@ -224,7 +228,7 @@ class Machine(Inspection):
 
     def next_cluster(self) -> int | None:
         """Hand out the number of the first cluster that has not been started; None when there is none."""
-        if self._next == np.prod(self.clusters, dtype=np.int64):
+        if self._next == self.total_clusters:
             return None
         self._next += 1
         return self._next - 1
@@ -237,12 +241,16 @@ class Machine(Inspection):
         """Set up the first cluster (once), so that its memory can be written before anything runs."""
         if not self._started:
             self._initial_memory = self.memory.snapshot()
-            self.global_table = self.memory.table()
-            for warp in self.live.warps:
-                warp.connect()
+            self.connect()
             self._next, self._finished = 0, False
             self._start(self.next_cluster())
             self._started, self.steps = True, 0
+
+    def connect(self) -> None:
+        """Tell compiled code where the memories lie."""
+        self.global_table = self.memory.table()
+        for warp in self.live.warps:
+            warp.connect()
 
     def checkpoint(self) -> int:
         """Return a mark of the present state for :meth:`restore`: the number of scheduling steps done."""
@@ -285,6 +293,7 @@ class Machine(Inspection):
         if self._finished:
             return False
         self.steps += 1
+        self._between_clusters = False
         runnable, queues = self._runnable(), self.live.queues
         if not runnable and not queues:
             if not all(w.done for w in self.live.warps):
@@ -365,6 +374,7 @@ class Machine(Inspection):
         self._finished = number is None
         if number is not None:
             self._start(number)
+        self._between_clusters = True
 
     def run(self) -> RunStats:
         """Run to the end of the grid.
@@ -374,7 +384,55 @@ class Machine(Inspection):
         Deadlock, Hazard, MemoryFault, StepLimit
             As the program deserves; each names CTA, warp, role and PTX line.
         """
-        return self.run_until(lambda machine: False)
+        before = time.perf_counter()
+        self.run_until(lambda machine: machine._between_clusters)
+        while not self._finished:
+            per_cluster = (time.perf_counter() - before) * self.live.size / self.ctas_done
+            workers = parallel.workers_for(self, per_cluster)
+            if workers > 1:
+                parallel.run_remaining(self, workers)
+                break
+            self.run_until(lambda machine: machine._between_clusters)
+        return RunStats(self.executed, self.lanes_executed, self.ctas_done, time.perf_counter() - before)
+
+    # -- clusters apart, for ``parallel`` ------------------------------------------------
+    @property
+    def total_clusters(self) -> int:
+        return int(np.prod(self.clusters, dtype=np.int64))
+
+    @property
+    def remaining_clusters(self) -> int:
+        """Clusters that have not begun to run."""
+        return self.total_clusters - self.next_number
+
+    @property
+    def next_number(self) -> int:
+        """Number of the first cluster that has not begun to run (it is set up already)."""
+        return self._next - 1
+
+    @property
+    def hooked(self) -> bool:
+        return bool(self._hooks)
+
+    def run_cluster(self, number: int) -> tuple[int, int, int]:
+        """Run one cluster; return its warp- and lane-instructions and its CTAs."""
+        executed, lanes = self._executed, self._lanes_executed
+        self._next, self._finished = self.total_clusters, False
+        self._start(number)
+        self.run_until(lambda machine: False)
+        return self._executed - executed, self._lanes_executed - lanes, self.live.size
+
+    def add_counts(self, executed: int, lanes: int, ctas: int) -> None:
+        """Count a cluster that ran elsewhere."""
+        self._executed += executed
+        self._lanes_executed += lanes
+        self.ctas_done += ctas
+        if self.progress is not None:
+            self.progress(self.ctas_done, self.ctas)
+
+    def finished_elsewhere(self) -> None:
+        """All remaining clusters ran elsewhere."""
+        self._next, self._finished = self.total_clusters, True
 
     def run_until(self, condition: Callable) -> RunStats:
         """Run until ``condition(machine)`` is true after a scheduling step, or to the end."""

@@ -105,7 +105,6 @@ class Entry:
     instructions: list[Instruction] = field(default_factory=list)
     register_counts: dict[int, int] = field(default_factory=dict)
     max_threads: int | None = None
-    max_registers: int | None = None  # of a thread
     max_registers: int | None = None  # .maxnreg
     cluster: tuple[int, int, int] | None = None  # CTAs of a cluster, if the kernel requires them
     locals: dict[str, int] = field(default_factory=dict)  # variables that each lane has for itself → offset

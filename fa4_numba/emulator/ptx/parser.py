@@ -77,8 +77,6 @@ def _header(text: str, match: re.Match) -> tuple[Entry, int]:
         entry.max_threads = 1
         for n in threads.groups():
             entry.max_threads *= int(n or 1)
-    if registers := re.search(r"\.maxnreg\s+(\d+)", directives):
-        entry.max_registers = int(registers[1])
     if cluster := re.search(rf"\.reqnctapercluster{_COUNTS}", directives):
         entry.cluster = tuple(int(n or 1) for n in cluster.groups())
     if registers := re.search(r"\.maxnreg\s+(\d+)", directives):
