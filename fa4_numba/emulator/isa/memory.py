@@ -3,7 +3,14 @@
 import numpy as np
 
 from ...errors import MemoryFault
-from ..machine.memory import LOCAL_WINDOW, PARAM_WINDOW, RANK_SHIFT, SHARED_WINDOW, SHARED_WINDOW_END
+from ..machine.memory import (
+    LOCAL_WINDOW,
+    PARAM_WINDOW,
+    RANK_SHIFT,
+    SHARED_WINDOW,
+    SHARED_WINDOW_END,
+    WINDOW_BYTES,
+)
 from ..machine.state import LANES
 from ..ptx.module import Symbol
 from . import wide
@@ -42,15 +49,22 @@ def resolve(warp, space: str, lanes: np.ndarray, size: int, what: str, write: bo
         if space != "shared::cluster" and cluster.size > 1:
             warp.cta.own(int(lanes[np.argmax(lanes >> RANK_SHIFT != warp.cta.rank)]), what)
         return cluster.shared, cluster.shared_positions(lanes, size, what, write=write)
-    if space == "local":  # an address in this state space may be kept in 32 bits
-        lanes = (lanes & 0xFFFFFFFF) + LOCAL_WINDOW
-        low = int(lanes.min())
-    if LOCAL_WINDOW <= low < LOCAL_WINDOW + (1 << 32):
-        return warp.local, warp.local_positions(lanes, size, what)
-    if space == "param" or PARAM_WINDOW <= low < PARAM_WINDOW + (1 << 16):
-        return warp.cta.machine.param_bytes, lanes - PARAM_WINDOW
+    if space == "local" or LOCAL_WINDOW <= low < LOCAL_WINDOW + WINDOW_BYTES:
+        return warp.local, warp.local_positions(lanes & (WINDOW_BYTES - 1), size, what)
+    if space == "param" or PARAM_WINDOW <= low < PARAM_WINDOW + WINDOW_BYTES:
+        params = warp.cta.machine.param_bytes
+        return params, _inside(lanes & (WINDOW_BYTES - 1), size, params.size, "the kernel's parameters", what)
     data, offset = warp.cta.machine.memory.find(low, high, what, write=write)
     return data, lanes - low + offset
+
+
+def _inside(offsets: np.ndarray, size: int, limit: int, where: str, what) -> np.ndarray:
+    """Return the offsets if [offset, offset + size) is inside of ``limit`` bytes for each."""
+    if int(offsets.max()) + size > limit:
+        raise MemoryFault(
+            f"{what}: offset {int(offsets.max()):#x} is outside of the {limit} bytes of {where}"
+        )
+    return offsets
 
 
 def _whole(warp, ins, operand, write: bool):

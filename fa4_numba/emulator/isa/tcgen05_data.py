@@ -9,7 +9,7 @@ from ...layout import cells, split_tmem_address
 from ..machine.state import LANES
 from ..ptx.module import Imm
 from .registry import effect, vector_items
-from .tensor_core import whole_warp
+from .tensor_core import tmem_pointer, whole_warp
 
 
 class Transfer:
@@ -30,14 +30,14 @@ class Transfer:
             raise ValueError(f"{self.shape}.x{count} takes {len(self.lane)} registers, not {len(rows)}")
         contiguous = rows == list(range(rows[0], rows[0] + len(rows)))
         self.rows = slice(rows[0], rows[-1] + 1) if contiguous else rows
-        self.address, self.offset = warp.scalar(memory.base), memory.offset
+        self.address = tmem_pointer(warp, memory)
         self.plain = self.shape == "32x32b" and not self.packed
         self.flat = self.lane * 512 + self.column
 
     def place(self, write: bool) -> tuple[int, int]:
         """Return the first lane and column; only the warp's own quarter of the lanes is reachable."""
         warp = self.warp
-        lane, col = split_tmem_address(self.address() + self.offset)
+        lane, col = split_tmem_address(self.address())
         whole_warp(warp, self.ins)
         first = warp.index % 4 * LANES
         if lane != first and not (self.lanes == 16 and lane == first + 16):
@@ -114,12 +114,19 @@ def tmem_store(warp, ins):
 def tmem_wait(warp, ins):
     """``::st``: all stores of the warp are complete. ``::ld``: loads are."""
     if ins.parts[1] == "wait::ld":
-        return lambda: None
+        return lambda: _loads_waited(warp)
     return lambda: land_stores(warp)
+
+
+def _loads_waited(warp) -> None:
+    if warp.cta.machine.checker is not None:
+        warp.cta.machine.checker.loads_waited(warp)
 
 
 def land_stores(warp) -> None:
     """Complete the warp's pending stores."""
+    if warp.cta.machine.checker is not None:
+        warp.cta.machine.checker.stores_waited(warp)
     for write in warp.tmem_stores:
         write()
     warp.tmem_stores.clear()

@@ -10,7 +10,7 @@ from ..isa.registry import bind_effect
 from ..ptx.module import Imm, Reg, Special, Symbol
 from .copy_groups import Groups
 from .interpreter import DIVERGED, EFFECT, ENDED, INTERPRET, MET, Interpreter
-from .memory import LOCAL_WINDOW, RANK_SHIFT
+from .memory import RANK_SHIFT
 from .program import Piece
 from .state import HEADER, LANES, ROW_DTYPE, StateLayout, aligned_buffer, row_bytes
 
@@ -107,12 +107,12 @@ class Warp:
         return self.mask & (~condition if branch.negate else condition)
 
     # -- local memory -------------------------------------------------------------------------
-    def local_positions(self, addresses: np.ndarray, size: int, what) -> np.ndarray:
-        """Return where in ``local`` the active lanes' addresses lie; ``size`` bytes each."""
-        offsets, mine = addresses - LOCAL_WINDOW, self.entry.local_bytes
-        if int(offsets.min()) < 0 or int(offsets.max()) + size > mine:
+    def local_positions(self, offsets: np.ndarray, size: int, what) -> np.ndarray:
+        """Return where in ``local`` the active lanes' offsets lie; ``size`` bytes each."""
+        mine = self.entry.local_bytes
+        if int(offsets.max()) + size > mine:
             raise MemoryFault(
-                f"{what}: address {int(addresses.max()):#x} is outside of the lane's {mine} local bytes"
+                f"{what}: offset {int(offsets.max()):#x} is outside of the lane's {mine} local bytes"
             )
         return np.flatnonzero(self.mask) * mine + offsets
 
@@ -227,6 +227,9 @@ class Warp:
         function = self.effects.get(pc)
         if function is None:
             function = self.effects[pc] = bind_effect(self, self.current)
+        checker = self.cta.machine.checker
+        if checker is not None:
+            checker.begin(self, self.current)
         self.waiting = function()
         if self.waiting is None or self.waiting.advance:
             self.state["pc"] = pc + 1
