@@ -51,7 +51,9 @@ def main() -> None:
                 if isinstance(case.compare, Close):
                     lines.append(f"    {case.name}: {histogram(ulps(case, out, answer))}")
         facts = ", ".join(f"{key} {value}" for key, value in recording.facts.items())
-        print(f"{family}: {len(known)} of {len(cases)} cases recorded, {results:,} bytes, {wrong} cases differ ({facts})")
+        print(
+            f"{family}: {len(known)} of {len(cases)} cases recorded, {results:,} bytes, {wrong} cases differ ({facts})"
+        )
         print("\n".join(lines), end="\n" if lines else "")
 
 
