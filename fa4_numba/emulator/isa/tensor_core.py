@@ -30,7 +30,13 @@ def tmem_pointer(warp, memory):
 
 
 def issue(cta, land, what) -> None:
-    """Hand work to the tensor core, behind what it was given before."""
+    """Hand work on tensor memory to the tensor core, behind what it was given before."""
+    flush(cta)
+    _work(cta, land, what)
+
+
+def signal(cta, land, what) -> None:
+    """Let something happen when the tensor core has done what it was given before. It works on no memory itself."""
     flush(cta)
     cta.issue(UNIT, land, what)
 
@@ -39,13 +45,23 @@ def flush(cta) -> None:
     """Hand the multiplies that were collected (to be done as one) to the tensor core."""
     batch, cta.multiplies = cta.multiplies, None
     if batch is not None:
-        cta.issue(UNIT, batch.land, batch.what)
+        _work(cta, batch.land, batch.what)
+
+
+def _work(cta, land, what) -> None:
+    cta.tensor_works += 1
+
+    def landing():
+        cta.tensor_works -= 1
+        land()
+
+    cta.issue(UNIT, landing, what)
 
 
 def is_busy(cta) -> bool:
     """Return whether the CTA's tensor memory is being worked on: by its own unit, or by its pair's."""
     pair = [c for c in cta.cluster.ctas if c.rank >> 1 == cta.rank >> 1]
-    return any(c.multiplies is not None or c.busy(UNIT) for c in pair)
+    return any(c.multiplies is not None or c.tensor_works for c in pair)
 
 
 def whole_warp(warp, ins) -> None:
