@@ -23,7 +23,9 @@ def shared_layout(shape, dtype, **options):
 
 
 def descriptor(array, block, **options):
-    return TensorDescriptor.from_tensor(DeviceArray(array), list(block), shared_layout(block, array.dtype, **options))
+    return TensorDescriptor.from_tensor(
+        DeviceArray(array), list(block), shared_layout(block, array.dtype, **options)
+    )
 
 
 # -- tensor memory ---------------------------------------------------------------------------
@@ -37,7 +39,9 @@ def round_trip(m, n, dtype, variant):
 def other_shape(m, n, store, load):
     x, out = normal(m, n), np.zeros((m, n), np.float32)
     tmem = TensorMemoryLayout((m, n), col_stride=1)
-    kernels.tmem_transpose_shapes[(1,)](DeviceArray(x), DeviceArray(out), m, n, ROWS, tmem, store, load, num_warps=4)
+    kernels.tmem_transpose_shapes[(1,)](
+        DeviceArray(x), DeviceArray(out), m, n, ROWS, tmem, store, load, num_warps=4
+    )
     return [Comparison(out, x, 0)]
 
 
@@ -137,7 +141,9 @@ def cancelled(tiles=12, block=256):
     x, out = normal(tiles * block), np.zeros(tiles * block, np.float32)
     owner = np.full(tiles, -1, np.int32)
     layout = gl.BlockedLayout([2], [32], [4], [0])
-    kernels.cancelled_tiles[(tiles,)](DeviceArray(x), DeviceArray(out), DeviceArray(owner), block, layout, num_warps=4)
+    kernels.cancelled_tiles[(tiles,)](
+        DeviceArray(x), DeviceArray(out), DeviceArray(owner), block, layout, num_warps=4
+    )
     return [Comparison(out, 2 * x, 0), Comparison(owner < 0, np.zeros(tiles, bool), 0)]
 
 

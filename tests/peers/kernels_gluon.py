@@ -24,7 +24,13 @@ def _places(M: gl.constexpr, N: gl.constexpr, layout: gl.constexpr):
 
 @gluon.jit
 def tmem_round_trip(
-    x_ptr, out_ptr, M: gl.constexpr, N: gl.constexpr, layout: gl.constexpr, tmem: gl.constexpr, VARIANT: gl.constexpr
+    x_ptr,
+    out_ptr,
+    M: gl.constexpr,
+    N: gl.constexpr,
+    layout: gl.constexpr,
+    tmem: gl.constexpr,
+    VARIANT: gl.constexpr,
 ):
     """Registers to tensor memory and back, in one instruction shape."""
     where = _places(M, N, layout)
@@ -56,10 +62,14 @@ def mma(
     """D = A B + C; A in tensor memory if ``a_tmem``; B is stored as it is, or transposed."""
     a = gl.load(a_ptr + _places(M, K, layout))
     if TRANSPOSED:
-        b = gl.allocate_shared_memory(b_ptr.dtype.element_ty, [N, K], b_layout, gl.load(b_ptr + _places(N, K, layout)))
+        b = gl.allocate_shared_memory(
+            b_ptr.dtype.element_ty, [N, K], b_layout, gl.load(b_ptr + _places(N, K, layout))
+        )
         b = b.permute((1, 0))
     else:
-        b = gl.allocate_shared_memory(b_ptr.dtype.element_ty, [K, N], b_layout, gl.load(b_ptr + _places(K, N, layout)))
+        b = gl.allocate_shared_memory(
+            b_ptr.dtype.element_ty, [K, N], b_layout, gl.load(b_ptr + _places(K, N, layout))
+        )
     where = _places(M, N, layout)
     acc = allocate_tensor_memory(gl.float32, [M, N], tmem)
     registers: gl.constexpr = acc.get_reg_layout()
@@ -83,7 +93,13 @@ def mma(
 
 @gluon.jit
 def copy_to_tmem(
-    x_ptr, out_ptr, M: gl.constexpr, N: gl.constexpr, layout: gl.constexpr, shared: gl.constexpr, tmem: gl.constexpr
+    x_ptr,
+    out_ptr,
+    M: gl.constexpr,
+    N: gl.constexpr,
+    layout: gl.constexpr,
+    shared: gl.constexpr,
+    tmem: gl.constexpr,
 ):
     """Shared memory to tensor memory by ``tcgen05.cp``."""
     where = _places(M, N, layout)
@@ -100,7 +116,16 @@ def copy_to_tmem(
 
 
 @gluon.jit
-def gather_rows(x, rows_ptr, out_ptr, col, ROWS: gl.constexpr, N: gl.constexpr, layout: gl.constexpr, offsets: gl.constexpr):
+def gather_rows(
+    x,
+    rows_ptr,
+    out_ptr,
+    col,
+    ROWS: gl.constexpr,
+    N: gl.constexpr,
+    layout: gl.constexpr,
+    offsets: gl.constexpr,
+):
     """Rows of a matrix, in an order that an array gives, by TMA's gather mode."""
     rows = gl.load(rows_ptr + gl.arange(0, ROWS, offsets))
     tile = gl.allocate_shared_memory(x.dtype, [ROWS, N], x.layout)
@@ -114,17 +139,30 @@ def gather_rows(x, rows_ptr, out_ptr, col, ROWS: gl.constexpr, N: gl.constexpr, 
 
 
 @gluon.jit
-def scatter_rows(x_ptr, rows_ptr, out, col, ROWS: gl.constexpr, N: gl.constexpr, layout: gl.constexpr, offsets: gl.constexpr):
+def scatter_rows(
+    x_ptr,
+    rows_ptr,
+    out,
+    col,
+    ROWS: gl.constexpr,
+    N: gl.constexpr,
+    layout: gl.constexpr,
+    offsets: gl.constexpr,
+):
     """A tile to rows of a matrix that an array gives, by TMA's scatter mode."""
     rows = gl.load(rows_ptr + gl.arange(0, ROWS, offsets))
-    tile = gl.allocate_shared_memory(out.dtype, [ROWS, N], out.layout, gl.load(x_ptr + _places(ROWS, N, layout)))
+    tile = gl.allocate_shared_memory(
+        out.dtype, [ROWS, N], out.layout, gl.load(x_ptr + _places(ROWS, N, layout))
+    )
     fence_async_shared()
     tma.async_scatter(out, rows, col, tile)
     tma.store_wait(0)
 
 
 @gluon.jit
-def mma_pair(a, b, d_ptr, M: gl.constexpr, N: gl.constexpr, K: gl.constexpr, layout: gl.constexpr, tmem: gl.constexpr):
+def mma_pair(
+    a, b, d_ptr, M: gl.constexpr, N: gl.constexpr, K: gl.constexpr, layout: gl.constexpr, tmem: gl.constexpr
+):
     """D = A B by a pair of CTAs: each holds half of A's rows and of B's columns."""
     a_tile = gl.allocate_shared_memory(a.dtype, a.block_shape, a.layout)
     b_tile = gl.allocate_shared_memory(b.dtype, b.block_shape, b.layout)

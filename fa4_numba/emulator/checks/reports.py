@@ -49,6 +49,11 @@ FIXES = {
         "overwrites what a bulk store may still read",
         "cp.async.bulk.wait_group.read in the storing thread, then synchronise, before the buffer is used again",
     ),
+    "exit under a bulk store": (
+        Severity.ERROR,
+        "may still read shared memory when its CTA has exited",
+        "cp.async.bulk.commit_group and wait_group (.read) in the storing thread before it exits",
+    ),
     "two writes": (
         Severity.ERROR,
         "overwrites what another party writes, with no order between the two",
@@ -63,6 +68,11 @@ FIXES = {
         Severity.ERROR,
         "uses an mbarrier whose initialisation it need not see",
         "synchronise the CTA (cluster: barrier.cluster) after mbarrier.init and its fence",
+    ),
+    "initialisation not fenced": (
+        Severity.LINT,
+        "an asynchronous unit signals an mbarrier whose initialisation no fence has published",
+        "fence.mbarrier_init.release.cluster (or fence.proxy.async) after mbarrier.init, before the CTA synchronises",
     ),
     "phase overrun": (
         Severity.ERROR,
@@ -95,6 +105,10 @@ FIXES = {
         "tcgen05.wait::ld before the registers are used by others (ptxas orders the registers of the warp itself)",
     ),
 }
+
+
+class HazardWarning(UserWarning):
+    """A hazard of severity "warning" in an emulated kernel."""
 
 
 @dataclass

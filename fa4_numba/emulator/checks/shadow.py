@@ -12,6 +12,7 @@ class Events:
     def __init__(self):
         self.component = np.zeros(1024, np.int32)
         self.time = np.zeros(1024, np.int32)
+        self.thread = np.zeros(1024, bool)  # made through the generic proxy
         self.places: list = [None]
         self.kinds: list[str] = [""]
 
@@ -21,7 +22,9 @@ class Events:
         if number == len(self.time):
             self.component = np.concatenate([self.component, np.zeros_like(self.component)])
             self.time = np.concatenate([self.time, np.zeros_like(self.time)])
+            self.thread = np.concatenate([self.thread, np.zeros_like(self.thread)])
         self.component[number], self.time[number] = component, time
+        self.thread[number] = kind in ("thread", "atomic")
         self.places.append(place)
         self.kinds.append(kind)
         return number
@@ -34,7 +37,7 @@ class Events:
 class Shadow:
     """The shadow of one memory of one CTA."""
 
-    def __init__(self, granules: int):
+    def __init__(self, granules):
         self.writer = np.zeros(granules, np.int32)
         self.readers: dict[int, np.ndarray] = {}  # component → its last reading event of each granule
 

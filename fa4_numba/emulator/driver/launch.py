@@ -8,7 +8,8 @@ from pathlib import Path
 import numpy as np
 
 from ...errors import LaunchError
-from ..machine.machine import Machine, RunStats
+from ..machine.inspection import RunStats
+from ..machine.machine import Machine
 from ..machine.memory import GlobalMemory
 from ..ptx import Module, parse
 
@@ -33,6 +34,7 @@ class Launch:
     args: tuple[bytes, ...] = field(repr=False)
     memory: GlobalMemory = field(repr=False)
     stats: RunStats | None = None
+    reports: list = field(default_factory=list, repr=False)  # hazards, if it ran with ``check=True``
 
     @property
     def module(self) -> Module:
@@ -55,7 +57,10 @@ class Launch:
 
     def run(self, **options) -> RunStats:
         """Run it once on the arrays as they are now."""
-        self.stats = self.machine(**options).run()
+        machine = self.machine(**options)
+        self.stats = machine.run()
+        if machine.checker is not None:
+            self.reports = machine.checker.reports
         return self.stats
 
     def save(self, folder) -> Path:

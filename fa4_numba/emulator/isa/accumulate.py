@@ -34,7 +34,9 @@ def _exponents(x: np.ndarray, smallest: int) -> np.ndarray:
 SMALLEST = {"f16": -14, "bf16": -126, "tf32": -126, "e4m3": -6, "e5m2": -14, "f32": -126}
 
 
-def multiply(a: np.ndarray, b: np.ndarray, c: np.ndarray, kinds: tuple[str, str], width: Width = FULL) -> np.ndarray:
+def multiply(
+    a: np.ndarray, b: np.ndarray, c: np.ndarray, kinds: tuple[str, str], width: Width = FULL
+) -> np.ndarray:
     """Return A·Bᵀ + C in C's type (f32 or f16), all of K as one sum.
 
     Parameters
@@ -45,10 +47,12 @@ def multiply(a: np.ndarray, b: np.ndarray, c: np.ndarray, kinds: tuple[str, str]
     """
     with np.errstate(all="ignore"):
         product = a[:, None, :] * b[None, :, :]
-        exponent = _exponents(a, SMALLEST[kinds[0]])[:, None, :] + _exponents(b, SMALLEST[kinds[1]])[None, :, :]
+        exponent = (
+            _exponents(a, SMALLEST[kinds[0]])[:, None, :] + _exponents(b, SMALLEST[kinds[1]])[None, :, :]
+        )
         own = SMALLEST["f16" if c.dtype == np.float16 else "f32"]
         top = np.maximum(exponent.max(-1), _exponents(c.astype(np.float64), own)).astype(np.int32)
-        top = np.maximum(top, -1000)
+        top = np.maximum(top, -600)  # all zeros
         addend = c.astype(np.float64)
         cut = np.trunc(np.ldexp(addend, width.fraction - top))
         product *= np.ldexp(1.0, width.fraction - top)[..., None]

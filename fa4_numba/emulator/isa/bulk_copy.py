@@ -72,9 +72,10 @@ def _from_global(warp, ins):
                 bar() if mask is None else rank << RANK_SHIFT | bar_offset,
             )
             barrier = cta.mbarrier(address, what)
-            target.touch_shared(at, count, what, write=True)
+            target.check_shared(at, count, what)
 
             def land(target=target, barrier=barrier):
+                target.touch_shared(at, count, what, write=True)
                 target.shared[at : at + count] = data[offset : offset + count]
                 barrier.land(count, warp.where(ins, "bulk copy of "))
 
@@ -95,12 +96,13 @@ def _to_global(warp, ins):
         what, count, start = warp.where(ins), size(), destination()
         at = cta.own(source(), what)
         _check(count, what, start, at)
-        cta.touch_shared(at, count, what)
+        cta.check_shared(at, count, what)
         data, offset = cta.machine.memory.find(start, start + count, what, write=True)
         groups = warp.bulk_groups
         group = groups.begin()
 
         def land():
+            cta.touch_shared(at, count, what)
             new, there = cta.shared[at : at + count], data[offset : offset + count]
             there[...] = new if combine is None else combine(there, new)
             groups.end(group)
@@ -118,11 +120,13 @@ def _to_other_cta(warp, ins):
         what, count = warp.where(ins), size()
         (owner, to), at = cta.reach(destination(), what), cta.own(source(), what)
         _check(count, what, to, at)
-        cta.touch_shared(at, count, what)
-        owner.touch_shared(to, count, what, write=True)
+        cta.check_shared(at, count, what)
+        owner.check_shared(to, count, what)
         barrier = cta.mbarrier(bar(), what)
 
         def land():
+            cta.touch_shared(at, count, what)
+            owner.touch_shared(to, count, what, write=True)
             new, there = cta.shared[at : at + count], owner.shared[to : to + count]
             there[...] = new if combine is None else combine(there, new)
             barrier.land(count, warp.where(ins, "bulk copy of "))

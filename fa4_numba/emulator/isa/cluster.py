@@ -101,7 +101,11 @@ def cluster_wait(warp, ins):
     def run():
         _whole_warp(warp, ins)
         wait = ClusterWait(warp.cta.cluster.barrier, warp.cta.cluster.barrier.join(warp))
-        return None if wait.ready() else wait
+        if not wait.ready():
+            return wait
+        if warp.cta.machine.checker is not None:
+            warp.cta.machine.checker.released(warp, wait.meeting)
+        return None
 
     return run
 

@@ -38,7 +38,10 @@ def mbarrier_inval(warp, ins):
         what = warp.where(ins)
         for address in where()[warp.mask]:
             offset = warp.cta.own(int(address), what)
-            warp.cta.mbarrier(int(address), what).invalidate()
+            barrier = warp.cta.mbarrier(int(address), what)
+            if barrier.checker is not None:
+                barrier.checker.invalidated(barrier, what)
+            barrier.invalidate()
             del warp.cta.mbarriers[offset]
 
     return run
@@ -132,6 +135,8 @@ def mbarrier_wait(warp, ins):
         question = (id(ins), id(barrier), parity, barrier.phase)
         if not passed and may_sleep and warp.peeked == question:
             return PhaseWait(barrier, parity)
+        if passed and barrier.checker is not None:
+            barrier.checker.passed(warp, barrier, warp.where(ins))
         warp.peeked = None if passed else question
         target[warp.mask] = passed
         return None

@@ -38,7 +38,9 @@ def _form(ins) -> Form:
     kinds = [p for p in ins.parts if p in DTYPE]
     shape = next((p for p in ins.parts if re.fullmatch(r"m\d+n\d+k\d+", p)), "")
     if len(kinds) != 4 or ins.parts[1] != "sync" or shape not in _SHAPES.get(kinds[1], ()):
-        raise ValueError("only dense multiplies of f16, bf16, tf32, f64, e4m3, e5m2, s8 and u8 in the shapes of sm_80 and later")
+        raise ValueError(
+            "only dense multiplies of f16, bf16, tf32, f64, e4m3, e5m2, s8 and u8 in the shapes of sm_80 and later"
+        )
     m, _, k = map(int, re.findall(r"\d+", shape))
     return Form(m, k, *kinds[:3])
 
@@ -67,7 +69,9 @@ class _Factor:
     def __init__(self, rows, kind: str, height: int, depth: int):
         self.registers, self.kind = rows, kind
         self.places = factor_places(len(rows), height)
-        self.words = np.empty((height, depth * np.dtype(DTYPE[kind]).itemsize // rows[0].itemsize), rows[0].dtype)
+        self.words = np.empty(
+            (height, depth * np.dtype(DTYPE[kind]).itemsize // rows[0].itemsize), rows[0].dtype
+        )
 
     def read(self) -> np.ndarray:
         for register, place in zip(self.registers, self.places):

@@ -46,13 +46,18 @@ def barrier(warp, ins):
         total = threads() if threads else -(-warp.cta.machine.threads // LANES) * LANES
         if total % LANES or not total:
             raise Hazard(f"{warp.where(ins)}: {total} threads; a barrier counts whole warps")
-        generation = named.generation
+        generation, checker = named.generation, warp.cta.machine.checker
+        meeting = warp.cta, i, generation
+        if checker is not None:
+            checker.meets(warp, meeting)
         if deliver is not None:
             mine = votes()[warp.mask]
             named.vote(int(mine.sum()), int((~mine).sum()), deliver(warp.mask.copy()))
         named.arrive(LANES, total, warp.where(ins))
         if waits and named.generation == generation:
-            return NamedWait(named, generation)
+            return NamedWait(named, generation, meeting)
+        if waits and checker is not None:
+            checker.released(warp, meeting)
         return None
 
     return run
@@ -75,8 +80,14 @@ def _result(warp, operation: str, operand):
 
 @effect("fence", "membar", "griddepcontrol", "nanosleep")
 def fence(warp, ins):
-    """Order memory accesses: here every access is already in program order; asynchronous work has its own rules."""
-    return lambda: None
+    """Order memory accesses: here all are in program order; but a checker cares for what the async proxy may see."""
+    proxy = ("proxy" in ins.parts and "async" in ins.parts) or "mbarrier_init" in ins.parts
+
+    def run():
+        if proxy and warp.cta.machine.checker is not None:
+            warp.cta.machine.checker.proxy_fence(warp)
+
+    return run
 
 
 @effect("setmaxnreg")

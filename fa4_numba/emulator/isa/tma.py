@@ -55,10 +55,10 @@ class _Box:
         return spec, at[:1], at[1:], 4 * spec.row_bytes
 
 
-def _check(cta, smem: int, size: int, what, write: bool) -> None:
+def _check(cta, smem: int, size: int, what) -> None:
     if smem % 128:
         raise MemoryFault(f"{what}: shared address {smem:#x} of a tensor copy must be a multiple of 128")
-    cta.touch_shared(smem, size, what, write=write)
+    cta.check_shared(smem, size, what)
 
 
 @effect("cp.async.bulk.tensor", "cp.reduce.async.bulk.tensor")
@@ -91,7 +91,7 @@ def _load(warp, ins):
         else:
             targets = _multicast(cta, mask(), bar(), pairs, what)
         for target, barrier in targets:
-            _check(target, smem, size, what, True)
+            _check(target, smem, size, what)
             _issue_load(
                 cta, target, barrier, (spec, smem, start, rows), size, what, warp.where(ins, "TMA load of ")
             )
@@ -111,6 +111,7 @@ def _multicast(cta, mask: int, bar: int, pairs: bool, what) -> list:
 
 def _issue_load(cta, target, barrier, box: tuple, size: int, what, who) -> None:
     def land():
+        target.touch_shared(box[1], size, what, write=True)
         copy_in(target, *box, what)
         barrier.land(size, who)
         target.event("TMA", f"load {barrier.name}")
@@ -127,12 +128,13 @@ def _store(warp, ins):
         what = warp.where(ins)
         spec, start, rows, size = box.read(what)
         smem = cta.own(source(), what)
-        _check(cta, smem, size, what, False)
+        _check(cta, smem, size, what)
         combine = bytes_reduction(ins, _KIND[spec.dtype]) if reduces else None
         groups = warp.bulk_groups
         group = groups.begin()
 
         def land():
+            cta.touch_shared(smem, size, what)
             copy_out(cta, spec, smem, start, rows, what, combine)
             groups.end(group)
             cta.event("TMA", "store")
@@ -159,30 +161,44 @@ def _global_rows(cta, spec: TensorMapSpec, start: tuple, rows, what, write: bool
     size, inside = spec.element_bytes, offsets >= 0
     if first >= last or not inside.any():
         return None
-    begin = spec.address + (start[0] + first) * size
-    low, high = begin + int(offsets[inside].min()), begin + int(offsets[inside].max()) + (last - first) * size
+    begin, chosen = spec.address + (start[0] + first) * size, offsets[inside]
+    low, high = begin + int(chosen.min()), begin + int(chosen.max()) + (last - first) * size
     data, base = cta.machine.memory.find(low, high, what, write=write)
-    return data, offsets[inside] + (begin - low) + base, inside, first * size, last * size
+    return data, chosen + (begin - low) + base, inside, first * size, last * size
+
+
+def _whole(cta, spec: TensorMapSpec, start: tuple, rows, what, write: bool) -> np.ndarray | None:
+    """Return a view of the box's bytes if all of it lies in the tensor."""
+    place = spec.whole(start) if rows is None else None
+    if place is None:
+        return None
+    low = spec.address + place[0]
+    return spec.box_view(*cta.machine.memory.find(low, low + place[1], what, write=write))
 
 
 def copy_in(cta, spec: TensorMapSpec, smem: int, start: tuple, rows, what) -> None:
     """Global box → shared memory: dense, swizzled; what lies outside of the tensor is filled."""
     pieces = spec.smem_pieces(smem, None if rows is None else len(rows))
-    found = _global_rows(cta, spec, start, rows, what, False)
-    whole = found is not None and found[2].all() and found[4] - found[3] == spec.row_bytes
-    box = np.empty((len(pieces), spec.row_bytes), np.uint8)
-    if not whole:
+    box = _whole(cta, spec, start, rows, what, False)
+    if box is None:
+        box = np.empty((len(pieces), spec.row_bytes), np.uint8)
         box.reshape(-1, spec.element_bytes)[...] = spec.fill
-    if found is not None:
-        data, offsets, inside, first, last = found
-        box[inside, first:last] = data[offsets[:, None] + np.arange(last - first)]
-    cta.shared16[pieces >> 4] = box.view(np.uint64).reshape(*pieces.shape, 2)
+        found = _global_rows(cta, spec, start, rows, what, False)
+        if found is not None:
+            data, offsets, inside, first, last = found
+            box[inside, first:last] = data[offsets[:, None] + np.arange(last - first)]
+    cta.shared128[pieces >> 4] = np.ascontiguousarray(box).view(np.complex128).reshape(pieces.shape)
 
 
 def copy_out(cta, spec: TensorMapSpec, smem: int, start: tuple, rows, what, combine=None) -> None:
     """Shared memory → global box; ``combine(old bytes, new bytes)`` gives what is written, default: the new."""
     pieces = spec.smem_pieces(smem, None if rows is None else len(rows))
-    box = cta.shared16[pieces >> 4].view(np.uint8).reshape(len(pieces), -1)
+    box = cta.shared128[pieces >> 4].view(np.uint8)
+    target = _whole(cta, spec, start, rows, what, True)
+    if target is not None:
+        new = box.reshape(target.shape)
+        target[...] = new if combine is None else combine(np.ascontiguousarray(target), new)
+        return
     found = _global_rows(cta, spec, start, rows, what, True)
     if found is not None:
         data, offsets, inside, first, last = found

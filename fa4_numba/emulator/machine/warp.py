@@ -227,7 +227,12 @@ class Warp:
         function = self.effects.get(pc)
         if function is None:
             function = self.effects[pc] = bind_effect(self, self.current)
+        checker = self.cta.machine.checker
+        if checker is not None:
+            checker.begin(self, self.current)
         self.waiting = function()
+        if checker is not None:
+            checker.end()
         if self.waiting is None or self.waiting.advance:
             self.state["pc"] = pc + 1
 
