@@ -11,8 +11,8 @@ def argument_bytes(value, name: str, size: int, is_float: bool) -> bytes:
     if isinstance(value, TensorMapSpec):
         data = value.pack()
     elif isinstance(value, bytes | np.generic):
-        data = bytes(value)
-    elif is_float or isinstance(value, float):
+        data = value if isinstance(value, bytes) else value.tobytes()
+    elif size in (2, 4, 8) and (is_float or isinstance(value, float)):
         data = np.array(value, f"f{size}").tobytes()
     elif isinstance(value, int):
         if not -(1 << 8 * size - 1) <= value < 1 << 8 * size:
