@@ -23,7 +23,8 @@ def _load(map_, to: int, rows: int, bar: str) -> str:
 
     half = rows * 128
     return "".join(
-        LOAD.format(n=3, to=f"%at+{to + half * i}", map=map_, at=f"{64 * i}, %row, %y", bar=bar) for i in range(2)
+        LOAD.format(n=3, to=f"%at+{to + half * i}", map=map_, at=f"{64 * i}, %row, %y", bar=bar)
+        for i in range(2)
     )
 
 
@@ -193,7 +194,9 @@ add.s64 %out, %out, %d3;
 """
     for i in range(0, 64, 4):
         text += f"cvt.rn.bf16x2.f32 %r0, %o{i + 1}, %o{i};\nst.global.b32 [%out+{4 * i}], %r0;\n"
-        text += f"cvt.rn.bf16x2.f32 %r0, %o{i + 3}, %o{i + 2};\nst.global.b32 [%out+{4 * i + 8 * 256}], %r0;\n"
+        text += (
+            f"cvt.rn.bf16x2.f32 %r0, %o{i + 3}, %o{i + 2};\nst.global.b32 [%out+{4 * i + 8 * 256}], %r0;\n"
+        )
     return text
 
 

@@ -11,7 +11,9 @@ from .case import Case
 SWIZZLES = {0: Swizzle.NONE, 128: Swizzle.B128}
 
 
-def machine_of(case: Case, text: str, n: int | None = None, **options) -> tuple[Machine, dict[str, np.ndarray]]:
+def machine_of(
+    case: Case, text: str, n: int | None = None, **options
+) -> tuple[Machine, dict[str, np.ndarray]]:
     """Return (machine, arrays by buffer name); ``n`` is the iteration count of a probe."""
     memory, arrays, addresses = GlobalMemory(), {}, {}
     for buffer in case.buffers:

@@ -72,7 +72,8 @@ def _lane_wise() -> list[Probe]:
     )
     out.append(Probe("wide fma+lop3 x16", mix, UNROLL, 16))
     mix = "\n".join(
-        f"fma.rn.f32 %f{i}, %f{i}, %fa, %fb; ex2.approx.ftz.f32 %f{8 + i}, %f{8 + i};" for i in [*range(8)] * 2
+        f"fma.rn.f32 %f{i}, %f{i}, %fa, %fb; ex2.approx.ftz.f32 %f{8 + i}, %f{8 + i};"
+        for i in [*range(8)] * 2
     )
     out.append(Probe("wide fma+ex2 x16", mix, UNROLL, 16))
     return out
@@ -100,9 +101,7 @@ def _shared() -> list[Probe]:
         registers = "{" + ", ".join(items) + "}" if n > 1 else items[0]
         use = {1: "xor.b32 %rs, %rs, %r0;", 2: "lop3.b32 %rs, %rs, %r0, %r1, 0x96;"}
         use[4] = use[2] + " lop3.b32 %rs, %rs, %r2, %r3, 0x96;"
-        load = "\n".join(
-            f"ld.shared.{form} {registers}, [%at + {512 * i}]; {use[n]}" for i in range(UNROLL)
-        )
+        load = "\n".join(f"ld.shared.{form} {registers}, [%at + {512 * i}]; {use[n]}" for i in range(UNROLL))
         store = "\n".join(f"st.shared.{form} [%at + {512 * i}], {registers};" for i in range(UNROLL))
         for name, text in (("ld", load), ("st", store)):
             body = text + "\nxor.b32 %at, %at, 16384;"
@@ -112,8 +111,7 @@ def _shared() -> list[Probe]:
             ]
     four = "{%r0, %r1, %r2, %r3}"
     body = "\n".join(
-        f"ldmatrix.sync.aligned.m8n8.x4.shared.b16 {four}, [%at]; add.s32 %at, %at, %r0;"
-        for _ in range(8)
+        f"ldmatrix.sync.aligned.m8n8.x4.shared.b16 {four}, [%at]; add.s32 %at, %at, %r0;" for _ in range(8)
     )
     out += [Probe(f"ldmatrix.x4 chain x{n}", body, 8, n, before=lanes, smem=16384) for n in (1, 16)]
     body = "\n".join(
@@ -144,7 +142,9 @@ def _global() -> list[Probe]:
 
 
 def _barriers() -> list[Probe]:
-    one = "mbarrier.init.shared::cta.b64 [%base], 1; mbarrier.init.shared::cta.b64 [%base + 8], 1; bar.sync 0;"
+    one = (
+        "mbarrier.init.shared::cta.b64 [%base], 1; mbarrier.init.shared::cta.b64 [%base + 8], 1; bar.sync 0;"
+    )
     first = "setp.eq.u32 %pl, %lane, 0; mov.u32 %ph, 0; setp.ge.u32 %pw, %tx, 32;"
     arrive = "@%pl mbarrier.arrive.shared::cta.b64 _, [{0}];\n"
     alone = arrive.format("%base") + wait("W0", "%base", "%ph") + "xor.b32 %ph, %ph, 1;\n"
@@ -234,7 +234,9 @@ def _wgmma() -> list[Probe]:
             for batch in batches if form == "SS" else (8,):
                 body = "wgmma.fence.sync.aligned;\n"
                 for _ in range(batch):
-                    body += f"wgmma.mma_async.sync.aligned.m64n{n}k16.f32.bf16.bf16 {acc}, {a}, %db, {tail};\n"
+                    body += (
+                        f"wgmma.mma_async.sync.aligned.m64n{n}k16.f32.bf16.bf16 {acc}, {a}, %db, {tail};\n"
+                    )
                 body += "wgmma.commit_group.sync.aligned;\nwgmma.wait_group.sync.aligned 0;\n"
                 for group in groups:
                     sinks = ",".join(f"%f{i}" for i in range(n // 2))

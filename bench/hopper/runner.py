@@ -140,7 +140,15 @@ class Launch:
         d, case = self.device.driver, self.case
         check(
             d.cuLaunchKernel(
-                self.function, *case["grid"], case["block"], 1, 1, case["smem"], 0, ctypes.addressof(pointers), 0
+                self.function,
+                *case["grid"],
+                case["block"],
+                1,
+                1,
+                case["smem"],
+                0,
+                ctypes.addressof(pointers),
+                0,
             )
             + (None,)
         )
@@ -186,10 +194,14 @@ def probe(launch: Launch) -> dict:
             launch.synchronize()
             words = launch.device.read(launch.buffers["out"], 32 * warps).view(np.uint64)
             if i:
-                found[n].append(int(words[:: 4].max()))
+                found[n].append(int(words[::4].max()))
     medians = {n: float(np.median(v)) for n, v in found.items()}
     body = (medians[high] - medians[low]) / (high - low)
-    return {"cycles": body / launch.case["work"]["count"], "cycles_body": body, "totals": [medians[low], medians[high]]}
+    return {
+        "cycles": body / launch.case["work"]["count"],
+        "cycles_body": body,
+        "totals": [medians[low], medians[high]],
+    }
 
 
 def stream(launch: Launch) -> dict:

@@ -155,9 +155,7 @@ st.global.f32 [%dst], %f0;
 
 def _arithmetic(name: str, body: str, threads: int) -> str:
     """Sixteen independent values per thread, kept in registers."""
-    start = "".join(
-        f"cvt.rn.f32.u32 %f{i}, %thread;\nmul.f32 %f{i}, %f{i}, 0f3A000000;\n" for i in range(16)
-    )
+    start = "".join(f"cvt.rn.f32.u32 %f{i}, %thread;\nmul.f32 %f{i}, %f{i}, 0f3A000000;\n" for i in range(16))
     keep = "".join(f"add.f32 %f0, %f0, %f{i};\n" for i in range(1, 16))
     text = f"""{REGISTERS}{STATS_START}{start}
 cvt.rn.f32.u32 %f20, %n;
@@ -172,7 +170,9 @@ st.global.f32 [%dst], %f0;
 
 
 def exponentials(threads=512) -> str:
-    return _arithmetic("exponentials", "".join(f"ex2.approx.ftz.f32 %f{i}, %f{i};\n" for i in range(16)) * 2, threads)
+    return _arithmetic(
+        "exponentials", "".join(f"ex2.approx.ftz.f32 %f{i}, %f{i};\n" for i in range(16)) * 2, threads
+    )
 
 
 def multiply_adds(threads=512) -> str:
@@ -192,12 +192,17 @@ def softmax_mix(threads=256) -> str:
         text += f"add.f32 %f32, %f32, {a};\nadd.f32 %f33, %f33, {b};\n"
         text += f"cvt.rn.bf16x2.f32 %r10, {a}, {b};\nxor.b32 %r11, %r11, %r10;\n"
     text += "fma.rn.f32 %f21, %f30, 0f00000000, %f21;\n"
-    return _arithmetic("softmax_mix", text, threads).replace(
-        "\nLOOP:", "\nmov.f32 %f30, 0f00000000; mov.f32 %f31, %f30; mov.f32 %f32, %f30; mov.f32 %f33, %f30; mov.u32 %r11, 0;\nLOOP:"
-    ).replace(
-        "ld.param.u64 %dst",
-        "mov.b32 %f34, %r11; add.f32 %f0, %f0, %f31; add.f32 %f0, %f0, %f32; add.f32 %f0, %f0, %f33; add.f32 %f0, %f0, %f34;\n"
-        "ld.param.u64 %dst",
+    return (
+        _arithmetic("softmax_mix", text, threads)
+        .replace(
+            "\nLOOP:",
+            "\nmov.f32 %f30, 0f00000000; mov.f32 %f31, %f30; mov.f32 %f32, %f30; mov.f32 %f33, %f30; mov.u32 %r11, 0;\nLOOP:",
+        )
+        .replace(
+            "ld.param.u64 %dst",
+            "mov.b32 %f34, %r11; add.f32 %f0, %f0, %f31; add.f32 %f0, %f0, %f32; add.f32 %f0, %f0, %f33; add.f32 %f0, %f0, %f34;\n"
+            "ld.param.u64 %dst",
+        )
     )
 
 

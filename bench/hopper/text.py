@@ -40,9 +40,7 @@ def entry(name: str, params: str, body: str, threads: int) -> str:
     declared = []
     for param in params.split(","):
         kind, label = param.split()
-        declared.append(
-            f".param .align 64 .b8 {label}[128]" if kind == "map" else f".param .{kind} {label}"
-        )
+        declared.append(f".param .align 64 .b8 {label}[128]" if kind == "map" else f".param .{kind} {label}")
     return f".visible .entry {name}({', '.join(declared)})\n.maxntid {threads}, 1, 1\n{{\n{body}\nret;\n}}\n"
 
 

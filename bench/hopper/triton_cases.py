@@ -25,7 +25,12 @@ def compiled() -> list[tuple[Case, str]]:
     constants = {"BM": 128, "BN": 128, "BK": 64}
     signature |= dict.fromkeys(constants, "constexpr")
     kernel = build(kernels.triton_matmul, signature, constants, num_warps=8, num_stages=4)
-    args = [*_descriptor("a", size, size), *_descriptor("b", size, size), *_descriptor("c", size, size), ["u32", size]]
+    args = [
+        *_descriptor("a", size, size),
+        *_descriptor("b", size, size),
+        *_descriptor("c", size, size),
+        ["u32", size],
+    ]
     buffers = [Buffer(name, size * size * 2, "bf16") for name in "AB"] + [Buffer("C", size * size * 2)]
     maps = [Map(name, name.upper(), (size, size), (64, 128)) for name in "abc"]
     grid, work = (size // 128, size // 128, 1), {"flop": 2 * size**3}
