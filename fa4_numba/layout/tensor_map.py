@@ -1,6 +1,5 @@
 """Tensor maps: what the TMA engine knows of a tensor and of the box that it copies."""
 
-import struct
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -20,12 +19,10 @@ ELEMENT_BYTES = {
     "float64": 8,
     "float8_e4m3fn": 1,
     "float8_e5m2": 1,
+    "int64": 8,
 }
-MAP_BYTES = 128
 MAX_RANK = 5
-_MAGIC = 0x4D414D54  # "TMAM": tells our maps from bytes that are none
-_FORMAT = "<IBBBBQ5I4Q5H"
-_DTYPES, _SWIZZLES = tuple(ELEMENT_BYTES), tuple(Swizzle)
+_NAN = {"float16": 0x7FFF, "bfloat16": 0x7FFF, "float32": 0x7FFFFFFF, "float64": 0x7FFFFFFFFFFFFFFF}
 
 
 @dataclass(frozen=True)
@@ -47,7 +44,9 @@ class TensorMapSpec:
     swizzle : Swizzle
         Swizzle in shared memory; the innermost box row must fit its span.
     oob_fill : str
-        "zero": elements outside the tensor read as 0.
+        "zero": elements outside the tensor read as 0; "nan" (floating types): as NaN.
+    element_strides : tuple of int
+        Of each dimension, every how manieth element of the box is copied, 1 to 8; default: all.
 
     Raises
     ------
@@ -66,6 +65,7 @@ class TensorMapSpec:
     box: tuple[int, ...]
     swizzle: Swizzle = Swizzle.NONE
     oob_fill: str = "zero"
+    element_strides: tuple[int, ...] = ()
 
     def __post_init__(self):
         if self.dtype not in ELEMENT_BYTES:
@@ -97,8 +97,15 @@ class TensorMapSpec:
             raise ArrayError(
                 f"tensor map box row is {inner} bytes: swizzle {self.swizzle.value} takes at most its span"
             )
-        if self.oob_fill != "zero":
-            raise ArrayError(f"oob_fill = {self.oob_fill!r}: only 'zero' is supported")
+        if self.oob_fill not in ("zero", "nan") or (self.oob_fill == "nan" and self.dtype not in _NAN):
+            raise ArrayError(
+                f"oob_fill = {self.oob_fill!r} with {self.dtype}: take 'zero', or 'nan' for floats"
+            )
+        object.__setattr__(self, "element_strides", tuple(self.element_strides) or (1,) * rank)
+        if len(self.element_strides) != rank or not all(1 <= s <= 8 for s in self.element_strides):
+            raise ArrayError(f"element strides {self.element_strides}: takes {rank} numbers from 1 to 8")
+        if self.element_strides[0] != 1:
+            raise ArrayError("element stride 0 must be 1: the innermost dimension is copied whole")
 
     @property
     def rank(self) -> int:
@@ -109,9 +116,25 @@ class TensorMapSpec:
         return ELEMENT_BYTES[self.dtype]
 
     @property
+    def copied(self) -> tuple[int, ...]:
+        """Elements of the box that are copied along each dimension."""
+        return tuple(-(-b // s) for b, s in zip(self.box, self.element_strides))
+
+    @property
+    def row_bytes(self) -> int:
+        """Bytes of a box row in shared memory."""
+        return self.box[0] * self.element_bytes
+
+    @property
     def box_bytes(self) -> int:
         """Bytes of a full box: what one copy adds to a barrier's tx-count, clipped or not."""
-        return int(np.prod(self.box)) * self.element_bytes
+        return int(np.prod(self.copied)) * self.element_bytes
+
+    @property
+    def fill(self) -> np.ndarray:
+        """Bytes of an element that lies outside of the tensor."""
+        value = _NAN[self.dtype] if self.oob_fill == "nan" else 0
+        return np.frombuffer(value.to_bytes(self.element_bytes, "little"), np.uint8)
 
     def with_address(self, address: int) -> "TensorMapSpec":
         """Return the same map over another array."""
@@ -119,38 +142,26 @@ class TensorMapSpec:
 
     def pack(self) -> bytes:
         """Return 128 bytes that the emulator can read back (not the hardware's format)."""
-        pad = lambda values, n: tuple(values) + (0,) * (n - len(values))
-        data = struct.pack(
-            _FORMAT,
-            _MAGIC,
-            self.rank,
-            _DTYPES.index(self.dtype),
-            _SWIZZLES.index(self.swizzle),
-            0,
-            self.address,
-            *pad([size - 1 for size in self.shape], 5),
-            *pad(self.strides_bytes, 4),
-            *pad(self.box, 5),
-        )
-        return data.ljust(MAP_BYTES, b"\0")
+        from .tensor_map_format import pack
+
+        return pack(self)
 
     @classmethod
     def unpack(cls, data: bytes) -> "TensorMapSpec":
         """Return the map packed in ``data``."""
-        magic, rank, dtype, swizzle, _, address, *rest = struct.unpack_from(_FORMAT, bytes(data))
-        if magic != _MAGIC or not 1 <= rank <= MAX_RANK:
-            raise ArrayError("these 128 bytes are no tensor map (was the map's address passed?)")
-        return cls(
-            _DTYPES[dtype],
-            address,
-            tuple(size + 1 for size in rest[:rank]),
-            tuple(rest[5 : 5 + rank - 1]),
-            tuple(rest[9 : 9 + rank]),
-            _SWIZZLES[swizzle],
-        )
+        from .tensor_map_format import unpack
 
-    def box_rows(self, coordinates) -> tuple[np.ndarray, int, int]:
+        return unpack(data)
+
+    def box_rows(self, coordinates, rows=None) -> tuple[np.ndarray, int, int]:
         """Return which part of the box at ``coordinates`` lies inside the tensor, row by row.
+
+        Parameters
+        ----------
+        coordinates : sequence of int
+            Where the box starts, innermost dimension first.
+        rows : sequence of int
+            Gather and scatter: the indices along dimension 1, instead of a range.
 
         Returns
         -------
@@ -161,25 +172,24 @@ class TensorMapSpec:
             The row's elements [first, last) that are inside along dimension 0, relative to the box.
         """
         offsets = np.zeros(1, np.int64)
-        for size, stride, box, start in zip(
-            self.shape[1:], self.strides_bytes, self.box[1:], coordinates[1:]
-        ):
-            index = start + np.arange(box, dtype=np.int64)
-            inside = (index >= 0) & (index < size)
-            step = np.where(inside, index * stride, -1)
+        for i in range(1, self.rank):
+            step = np.arange(self.copied[i], dtype=np.int64) * self.element_strides[i]
+            index = coordinates[i] + step if rows is None else np.asarray(rows, np.int64)
+            inside = (index >= 0) & (index < self.shape[i])
+            along = np.where(inside, index * self.strides_bytes[i - 1], -1)
             offsets = np.where(
-                (step[:, None] < 0) | (offsets[None, :] < 0), -1, step[:, None] + offsets[None, :]
+                (along[:, None] < 0) | (offsets[None, :] < 0), -1, along[:, None] + offsets[None, :]
             ).ravel()
         first = min(max(0, -coordinates[0]), self.box[0])
         last = max(first, min(self.box[0], self.shape[0] - coordinates[0]))
         return offsets, first, last
 
-    def smem_pieces(self, smem_address: int) -> np.ndarray:
+    def smem_pieces(self, smem_address: int, rows: int | None = None) -> np.ndarray:
         """Return the address of each 16-byte piece of a box at ``smem_address``: (rows, pieces per row).
 
         The box is dense, innermost dimension fastest; the swizzle permutes pieces by the absolute address.
         """
-        pieces = self.box[0] * self.element_bytes // 16
-        rows = int(np.prod(self.box[1:], dtype=np.int64))
+        pieces = self.row_bytes // 16
+        rows = int(np.prod(self.copied[1:], dtype=np.int64)) if rows is None else rows
         linear = smem_address + 16 * np.arange(rows * pieces, dtype=np.int64)
         return swizzle_address(linear, self.swizzle).reshape(rows, pieces)

@@ -98,6 +98,30 @@ def cells(shape: str, count: int, split: int = 0, packed: bool = False) -> tuple
     return lane, column
 
 
+def copy_rows(shape: str, multicast: str | None) -> tuple[np.ndarray, np.ndarray, int]:
+    """Return where ``tcgen05.cp.shape.multicast`` puts rows of shared memory.
+
+    Returns
+    -------
+    lane, row : int arrays
+        Lane ``lane[i]`` gets row ``row[i]``; lanes count from the address's lane.
+    row_bytes : int
+    """
+    rows, _, bits = shape.partition("x")
+    lane = np.arange(128)
+    row = {
+        ("128x256b", None): lane,
+        ("128x128b", None): lane,
+        ("64x128b", "warpx2::02_13"): lane % 64,
+        ("64x128b", "warpx2::01_23"): lane // 64 * 32 + lane % 32,
+        ("32x128b", "warpx4"): lane % 32,
+        ("4x256b", None): np.arange(4),
+    }.get((shape, multicast))
+    if row is None:
+        raise ConfigError(f"tcgen05.cp.{shape} with multicast {multicast}: the ISA has no such copy")
+    return lane if rows != "4" else 32 * row, row, int(bits[:-1]) // 8
+
+
 # -- where a matrix multiply puts D, and finds A -------------------------------------------
 class DataPath(Enum):
     """How an accumulator of one CTA lies on the 128 lanes; the value is (parts, used lanes of a part).

@@ -96,6 +96,24 @@ def assemble(ptx: str, arch: str) -> tuple[bytes, Resources]:
         return target.read_bytes(), Resources.parse(report)
 
 
+def assemble_module(ptx: str, arch: str) -> bytes:
+    """Assemble PTX with any number of kernels; return the cubin.
+
+    Raises
+    ------
+    ToolchainError
+        If ptxas rejects the PTX.
+    """
+    with tempfile.TemporaryDirectory(prefix="fa4_numba-") as folder:
+        source, target = Path(folder, "module.ptx"), Path(folder, "module.cubin")
+        source.write_text(ptx)
+        result = run_tool("ptxas", f"-arch={arch}", source, "-o", target)
+        if result.returncode:
+            report = (result.stdout + result.stderr).replace(folder, "")
+            raise ToolchainError(f"ptxas rejected the PTX for {arch}:\n{report.strip()}")
+        return target.read_bytes()
+
+
 def disassemble(cubin: bytes) -> str:
     """Return the SASS text of a cubin."""
     with tempfile.TemporaryDirectory(prefix="fa4_numba-") as folder:

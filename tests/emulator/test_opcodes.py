@@ -145,7 +145,7 @@ INTEGER = {
     "shr.u32": lambda a, b, c: a >> b if b < 32 else 0,
     "shr.s32": lambda a, b, c: s32(a) >> min(b, 31),
     "div.u32": lambda a, b, c: a // b if b else 0xFFFFFFFF,
-    "rem.u32": lambda a, b, c: a % b if b else a,
+    "rem.u32": lambda a, b, c: a % b if b else 0xFFFFFFFF,  # as recorded on silicon
 }
 TERNARY = {
     "mad.lo.s32": lambda a, b, c: a * b + c,

@@ -99,6 +99,7 @@ class AccessCompiler:
         items = vector_items(data)
         if (
             len(ins.parts) != 7
+            or ins.parts[5] != f"x{len(items)}"
             or not isinstance(memory.base, Reg)
             or not all(isinstance(i, Reg) for i in items)
         ):

@@ -55,6 +55,14 @@ def convert_shared_address(ins) -> Alu:
     return Alu([(ins.args[0], dtype)], [(ins.args[1], dtype)], function)
 
 
+@alu("cvta.param")
+def convert_param_address(ins) -> Alu:
+    """The generic address of a kernel parameter; in its own space 32 bits are enough to tell parameters apart."""
+    dtype = dtype_of(ins)
+    window, low = np.array(PARAM_WINDOW, dtype), np.array(0xFFFFFFFF, dtype)
+    return Alu([(ins.args[0], dtype)], [(ins.args[1], dtype)], lambda a: (a & low) | window)
+
+
 @alu("isspacep")
 def is_in_space(ins) -> Alu:
     """p = does the generic address a lie in this state space? ``.shared`` means ``.shared::cta``."""
@@ -93,7 +101,11 @@ def cluster_wait(warp, ins):
     def run():
         _whole_warp(warp, ins)
         wait = ClusterWait(warp.cta.cluster.barrier, warp.cta.cluster.barrier.join(warp))
-        return None if wait.ready() else wait
+        if not wait.ready():
+            return wait
+        if warp.cta.machine.checker is not None:
+            warp.cta.machine.checker.released(warp, wait.meeting)
+        return None
 
     return run
 

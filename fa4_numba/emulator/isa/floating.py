@@ -1,14 +1,31 @@
-"""Floating-point arithmetic: f16, bf16, f32, f64, and two packed f32."""
+"""Floating-point arithmetic of f32, f64 and two packed f32, in every rounding."""
 
 import numpy as np
 
+from . import halves
+from .fma64 import fma64
+from .formats import FORMATS, widen
 from .registry import Alu, alu
-from .rounding import CANONICAL_NAN, DIRECTED, F32, F64, canonical, exact_sum, flush, fma
+from .rounding import (
+    CANONICAL_NAN,
+    F32,
+    F64,
+    canonical,
+    directed,
+    exact_sum_toward,
+    flush,
+    flush_product,
+    fma,
+    propagate_nan,
+    to_f32,
+)
 from .types import dtype_of
+
+FLOATS = ("f32", "f64", "f32x2", "f16", "bf16", "f16x2", "bf16x2")
 
 
 def is_float(ins) -> bool:
-    return ins.parts[-1] in ("f32", "f64", "f32x2", "f16", "bf16")
+    return ins.parts[-1] in FLOATS
 
 
 def _float_alu(ins, function, operands: int, exact: bool = False) -> Alu:
@@ -16,67 +33,124 @@ def _float_alu(ins, function, operands: int, exact: bool = False) -> Alu:
 
     ``exact``: the function picks one of its operands, and does no rounding.
     """
-    dtype, ftz, saturate = dtype_of(ins), ins.has("ftz"), ins.has("sat")
+    narrow = (
+        ins.parts[-1] if ins.parts[-2] == "f32" else None
+    )  # fma.f32.bf16 d, a, b, c: only c and d are f32
+    dtype, ftz, saturate = (F32 if narrow else dtype_of(ins)), ins.has("ftz"), ins.has("sat")
+    dtype = np.dtype(dtype)
 
     def whole(*sources):
+        if narrow:
+            wide = [widen(s.astype(np.uint32), FORMATS[narrow]) for s in sources[:-1]]
+            sources = [*wide, sources[-1]]
         result = function(*map(flush, sources)) if ftz else function(*sources)
-        result = canonical(result)
+        if dtype == F32:
+            result = canonical(result)
         if saturate:
             result = np.where(result > 0, np.where(result < 1, result, dtype.type(1)), dtype.type(0))
         return flush(result) if ftz and not exact else result
 
-    sources = [(a, dtype) for a in ins.args[1 : 1 + operands]]
-    flushes = ftz if dtype == F32 else False if dtype == F64 else None
+    types = [np.dtype(np.uint16) if narrow and i < operands - 1 else dtype for i in range(operands)]
+    sources = list(zip(ins.args[1 : 1 + operands], types))
+    flushes = ftz if dtype == F32 else False
     return Alu([(ins.args[0], dtype)], sources, whole, pairs=ins.parts[-1] == "f32x2", flushes=flushes)
 
 
-def _directed(ins):
-    return next((DIRECTED[p] for p in ins.parts if p in DIRECTED), None)
+def direction(ins) -> str | None:
+    """Return the rounding, None for to nearest even."""
+    return next((p for p in ins.parts if p in ("rz", "rm", "rp")), None)
+
+
+def _is_f64(ins) -> bool:
+    return ins.parts[-1] == "f64"
 
 
 def float_add(ins) -> Alu:
     """d = a + b. ``.rm .rp .rz`` round toward −∞, +∞, zero."""
-    rounding = _directed(ins)
-    if rounding is None:
+    mode = direction(ins)
+    if _is_f64(ins):
+        function = np.add if mode is None else (lambda a, b: fma64(a, F64(1), b, mode))
+        return _float_alu(ins, lambda a, b: propagate_nan(function(a, b), a, b), 2)
+    if mode is None:
         return _float_alu(ins, np.add, 2)
-    return _float_alu(ins, lambda a, b: rounding(*exact_sum(a.astype(F64), b.astype(F64))), 2)
+    return _float_alu(
+        ins, lambda a, b: to_f32(*exact_sum_toward(a.astype(F64), b.astype(F64), mode), mode), 2
+    )
 
 
 def float_sub(ins) -> Alu:
     """d = a − b."""
-    rounding = _directed(ins)
-    if rounding is None:
+    mode = direction(ins)
+    if _is_f64(ins):
+        function = np.subtract if mode is None else (lambda a, b: fma64(a, F64(1), -b, mode))
+        return _float_alu(ins, lambda a, b: propagate_nan(function(a, b), a, b), 2)
+    if mode is None:
         return _float_alu(ins, np.subtract, 2)
-    return _float_alu(ins, lambda a, b: rounding(*exact_sum(a.astype(F64), -b.astype(F64))), 2)
+    return _float_alu(
+        ins, lambda a, b: to_f32(*exact_sum_toward(a.astype(F64), -b.astype(F64), mode), mode), 2
+    )
 
 
 def float_mul(ins) -> Alu:
     """d = a · b."""
-    rounding = _directed(ins)
-    if rounding is None:
+    mode = direction(ins)
+    if _is_f64(ins):
+        function = np.multiply if mode is None else (lambda a, b: fma64(a, b, _zero_like(a, b), mode))
+        return _float_alu(ins, lambda a, b: propagate_nan(function(a, b), a, b), 2)
+    product = lambda a, b: (a.astype(F64) * b.astype(F64), F64(0))
+    if mode is None and ins.has("ftz"):
+        return _float_alu(ins, lambda a, b: flush_product(a * b, lambda: product(a, b)), 2)
+    if mode is None:
         return _float_alu(ins, np.multiply, 2)
-    return _float_alu(ins, lambda a, b: rounding(a.astype(F64) * b.astype(F64), np.float64(0)), 2)
+    return _float_alu(ins, lambda a, b: to_f32(*product(a, b), mode), 2)
+
+
+def _zero_like(a, b):
+    """Return zeros with the sign of a · b."""
+    return ((a.view(np.uint64) ^ b.view(np.uint64)) & np.uint64(1 << 63)).view(F64)
 
 
 @alu("fma")
 def fused_multiply_add(ins) -> Alu:
-    """d = a · b + c, rounded once."""
-    if ins.parts[-1] not in ("f32", "f32x2"):
-        raise ValueError("only f32 and f32x2")
-    rounding = _directed(ins)
-    if rounding is None:
+    """d = a · b + c, rounded once; ``.f32.bf16``: a and b are bf16."""
+    if ins.parts[-1] in FORMATS and ins.parts[-2] != "f32" or ins.parts[-1].endswith("6x2"):
+        return halves.half_fma(ins)
+    mode = direction(ins)
+    if _is_f64(ins):
+        return _float_alu(ins, lambda a, b, c: fma64_rn(a, b, c) if mode is None else fma64(a, b, c, mode), 3)
+    exact = lambda a, b, c: exact_sum_toward(a.astype(F64) * b.astype(F64), c.astype(F64), mode)
+    if mode is None and ins.has("ftz"):
+        return _float_alu(ins, lambda a, b, c: flush_product(fma(a, b, c), lambda: exact(a, b, c)), 3)
+    if mode is None:
         return _float_alu(ins, fma, 3)
-    return _float_alu(ins, lambda a, b, c: rounding(*exact_sum(a.astype(F64) * b, c.astype(F64))), 3)
+    return _float_alu(ins, lambda a, b, c: to_f32(*exact(a, b, c), mode), 3)
+
+
+def fma64_rn(a, b, c):
+    """To nearest: in one instruction where code is generated."""
+    return propagate_nan(a.fma(b, c), a, c, b) if hasattr(a, "fma") else fma64(a, b, c)
 
 
 def float_extremum(ins) -> Alu:
-    """d = max or min of two or three operands; ``.NaN``: NaN if any is NaN (else NaN operands are ignored)."""
-    two = _larger if ins.parts[0] == "max" else _smaller
+    """d = max or min of two or three operands; ``.NaN``: NaN if any is NaN (else NaN operands are ignored).
+
+    ``.xorsign.abs`` compares magnitudes and gives the result the product's sign.
+    """
     count = len(ins.args) - 1
+    function = extremum(ins, count)
+    if _is_f64(ins):
+        plain = function
+        function = lambda *sources: propagate_nan(plain(*sources), *sources)
+    return _float_alu(ins, function, count, exact=not ins.has("ftz"))
+
+
+def extremum(ins, count: int = 2):
+    """Return the function of arrays for ``min`` and ``max``."""
+    two = _larger if ins.parts[0] == "max" else _smaller
     function = two if count == 2 else lambda a, b, c: two(two(a, b), c)
-    return _float_alu(
-        ins, _with_nan(function) if ins.has("NaN") else function, count, exact=not ins.has("ftz")
-    )
+    if ins.has("NaN"):
+        function = _with_nan(function)
+    return _of_magnitudes(function) if ins.has("xorsign") else function
 
 
 def _larger(a, b):
@@ -101,25 +175,80 @@ def _with_nan(function):
     return propagate
 
 
+def _of_magnitudes(function):
+    word, sign = np.uint32, np.uint32(1 << 31)
+
+    def whole(*sources):
+        bits = [s.view(word) for s in sources]
+        signs = bits[0] & sign
+        for b in bits[1:]:
+            signs = signs ^ b & sign
+        size = function(*((b & ~sign).view(F32) for b in bits))
+        return np.where(np.isnan(size), size.view(word), size.view(word) | signs).view(F32)
+
+    return whole
+
+
 def float_div(ins) -> Alu:
-    """d = a / b (``.rn``; ``.approx`` and ``.full`` are computed exactly too)."""
-    return _float_alu(ins, np.divide, 2)
+    """d = a / b (``.approx`` and ``.full`` are computed exactly too)."""
+    return _quotient(ins, 2, lambda a, b: (a, b))
+
+
+def _quotient(ins, operands: int, pick) -> Alu:
+    mode = direction(ins)
+    if _is_f64(ins):
+
+        def function(*sources):
+            a, b = pick(*sources)
+            q = a / b
+            if mode:
+                rest = fma64(-q, b, a, "odd")
+                q = directed(q, np.where(b < 0, -rest, rest), mode)
+            return propagate_nan(q, *sources)
+
+        return _float_alu(ins, function, operands)
+    if mode is None:
+        return _float_alu(ins, lambda *sources: np.divide(*pick(*sources)), operands)
+
+    def toward(*sources):
+        a, b = pick(*sources)
+        return to_f32(a.astype(F64) / b.astype(F64), F64(0), mode)
+
+    return _float_alu(ins, toward, operands)
 
 
 def float_sign(ins) -> Alu:
-    """d = −a or |a|: only the sign bit changes."""
-    dtype = dtype_of(ins)
-    word = np.dtype(f"u{dtype.itemsize}")
-    sign = word.type(1 << 8 * dtype.itemsize - 1)
-    if ins.parts[0] == "neg":
-        function = lambda a: (a.view(word) ^ sign).view(dtype)
-    else:
-        function = lambda a: (a.view(word) & ~sign).view(dtype)
-    return Alu(
-        [(ins.args[0], dtype)],
-        [(ins.args[1], dtype)],
-        (lambda a: flush(function(a))) if ins.has("ftz") else function,
-    )
+    """d = −a or |a|; a NaN becomes the canonical one, in f64 it stays."""
+    negate = ins.parts[0] == "neg"
+    function = np.negative if negate else np.absolute
+    if _is_f64(ins):
+        return _float_alu(ins, lambda a: propagate_nan(function(a), a), 1)
+    return _float_alu(ins, function, 1)
+
+
+@alu("rcp")
+def reciprocal(ins) -> Alu:
+    """d = 1 / a."""
+    if ins.has("approx"):
+        return _upper_half(ins, lambda a: 1 / a) if _is_f64(ins) else transcendental(ins)
+    one = np.dtype(dtype_of(ins)).type(1)
+    return _quotient(ins, 1, lambda a: (one, a))
+
+
+@alu("sqrt")
+def square_root(ins) -> Alu:
+    """d = √a."""
+    mode = direction(ins)
+    if _is_f64(ins):
+
+        def function(a):
+            q = np.sqrt(a)
+            return propagate_nan(directed(q, fma64(-q, q, a, "odd"), mode) if mode else q, a)
+
+        return _float_alu(ins, function, 1)
+    if mode is None:
+        return _float_alu(ins, np.sqrt, 1)
+    return _float_alu(ins, lambda a: to_f32(np.sqrt(a.astype(F64)), F64(0), mode), 1)
 
 
 _IN_F64 = {
@@ -127,15 +256,26 @@ _IN_F64 = {
     "lg2": np.log2,
     "rcp": lambda a: 1 / a,
     "rsqrt": lambda a: 1 / np.sqrt(a),
-    "sqrt": np.sqrt,
     "tanh": np.tanh,
     "sin": np.sin,
     "cos": np.cos,
 }
 
 
-@alu("ex2", "lg2", "rcp", "rsqrt", "sqrt", "tanh", "sin", "cos")
+def _upper_half(ins, function) -> Alu:
+    """The coarse f64 approximations look at the upper 32 bits of a, and give only those of the result."""
+    high = np.uint64(0xFFFFFFFF << 32)
+    upper = lambda a: (a.view(np.uint64) & high).view(F64)
+    return _float_alu(ins, lambda a: upper(propagate_nan(function(upper(a)), upper(a))), 1)
+
+
+@alu("ex2", "lg2", "rsqrt", "tanh", "sin", "cos")
 def transcendental(ins) -> Alu:
     """d = f(a), rounded from f64: the ``.approx`` forms too, which is closer than the hardware promises."""
-    function, dtype = _IN_F64[ins.parts[0]], dtype_of(ins)
+    function = _IN_F64[ins.parts[0]]
+    if ins.parts[-1] in FORMATS or ins.parts[-1].endswith("6x2"):
+        return halves.half_alu(ins, lambda a: halves.exact(function(a)), 1)
+    if _is_f64(ins) and ins.has("ftz"):
+        return _upper_half(ins, function)
+    dtype = dtype_of(ins)
     return _float_alu(ins, lambda a: function(a.astype(F64)).astype(dtype), 1)

@@ -1,12 +1,10 @@
-"""Integer arithmetic, logic, shifts; and the opcodes that integers share with floats."""
+"""Integer arithmetic, logic, shifts."""
 
 import numpy as np
 
-from ..ptx.module import Sink
-from . import floating
-from .bits import join
+from ..ptx.module import Pair
+from .bits import join, split
 from .registry import Alu, alu, pair_items
-from .rounding import flush
 from .types import dtype_of, unsigned
 
 
@@ -15,26 +13,44 @@ def _alu(ins, function, dtype=None, result=None) -> Alu:
     return Alu([(ins.args[0], result or dtype)], [(a, dtype) for a in ins.args[1:]], function)
 
 
-@alu("add", "sub", "mul", "min", "max", "div", "rem", "neg", "abs")
-def arithmetic(ins) -> Alu:
-    """d = a op b, wrapping for integers. ``mul`` takes ``.lo .hi .wide``; division by zero gives all ones."""
+def sum_or_extremum(ins) -> Alu:
+    """d = a + b, a − b (wrapping, ``.sat`` clamping), min or max (``.relu``: at least 0)."""
     name = ins.parts[0]
-    if floating.is_float(ins):
-        return {
-            "neg": floating.float_sign,
-            "abs": floating.float_sign,
-            "add": floating.float_add,
-            "sub": floating.float_sub,
-            "mul": floating.float_mul,
-            "min": floating.float_extremum,
-            "max": floating.float_extremum,
-            "div": floating.float_div,
-        }[name](ins)
-    if name == "mul":
-        return _multiply(ins)
-    functions = {"add": np.add, "sub": np.subtract, "min": np.minimum, "max": np.maximum}
-    functions |= {"neg": np.negative, "abs": np.absolute, "div": _divide, "rem": _remainder}
-    return _alu(ins, functions[name])
+    function = {"add": np.add, "sub": np.subtract, "min": np.minimum, "max": np.maximum}[name]
+    if ins.has("sat"):
+        return _alu(ins, lambda a, b: clamped(function(a.astype(np.int64), b.astype(np.int64)), np.int32))
+    if ins.has("relu"):
+        return halfwise(ins, lambda a, b: np.maximum(function(a, b), a.dtype.type(0)))
+    return halfwise(ins, function)
+
+
+def halfwise(ins, function) -> Alu:
+    """Describe ``d = function(a, b)``, for ``.u16x2`` and ``.s16x2`` on both halves."""
+    if not ins.parts[-1].endswith("16x2"):
+        return _alu(ins, function)
+    half = np.dtype(f"{'i' if ins.parts[-1][0] == 's' else 'u'}2")
+
+    def both(*sources):
+        parts = [[p.view(half) for p in split(s, np.uint16)] for s in sources]
+        return join([function(*(p[i] for p in parts)).view(np.uint16) for i in range(2)], np.uint32)
+
+    return _alu(ins, both, np.uint32)
+
+
+def clamped(wide, target):
+    """Return values of a wider type, limited to the range of the narrower ``target``."""
+    info, kind = np.iinfo(target), wide.dtype.type
+    return np.minimum(np.maximum(wide, kind(info.min)), kind(info.max)).astype(target)
+
+
+def quotient(ins) -> Alu:
+    """d = a / b toward zero, or the rest; division by zero gives all ones."""
+    return _alu(ins, _divide if ins.parts[0] == "div" else _remainder)
+
+
+def sign(ins) -> Alu:
+    """d = −a or |a|; the most negative value is its own."""
+    return _alu(ins, np.negative if ins.parts[0] == "neg" else np.absolute)
 
 
 def _divide(a, b):
@@ -52,23 +68,25 @@ def _quotient(a, b):
 
 
 def _remainder(a, b):
-    """The rest, with the sign of a; a itself for a zero divisor."""
+    """The rest, with the sign of a; all ones for a zero divisor."""
     zero = b == 0
     safe = np.where(zero, b.dtype.type(1), b)
-    return np.where(zero, a, a - _quotient(a, safe) * safe)
+    ones = np.array(-1, np.int64).astype(a.dtype)[()]
+    return np.where(zero, ones, a - _quotient(a, safe) * safe)
 
 
-def _multiply(ins) -> Alu:
+def multiply(ins) -> Alu:
+    """d = a · b: the low half, the high half, or all of it (``.lo .hi .wide``)."""
     dtype = dtype_of(ins)
     if ins.has("wide"):
         double = np.dtype(f"{dtype.kind}{2 * dtype.itemsize}")
         return _alu(ins, lambda a, b: a.astype(double) * b.astype(double), dtype, double)
     if ins.has("hi"):
-        return _alu(ins, _multiply_high, dtype)
+        return _alu(ins, multiply_high, dtype)
     return _alu(ins, np.multiply, dtype)
 
 
-def _multiply_high(a, b):
+def multiply_high(a, b):
     bits = 8 * a.dtype.itemsize
     if bits == 64:
         return _multiply_high_64(a, b)
@@ -92,15 +110,64 @@ def _multiply_high_64(a, b):
 
 @alu("mad")
 def multiply_add(ins) -> Alu:
-    """d = a · b + c, with ``.lo``, ``.hi`` or ``.wide``."""
+    """d = a · b + c, with ``.lo``, ``.hi`` or ``.wide``; ``.hi.sat.s32`` clamps the sum."""
     dtype = dtype_of(ins)
     result = np.dtype(f"{dtype.kind}{2 * dtype.itemsize}") if ins.has("wide") else dtype
-    if ins.has("hi"):
-        function = lambda a, b, c: _multiply_high(a, b) + c
+    if ins.has("sat"):
+        function = lambda a, b, c: clamped(
+            multiply_high(a, b).astype(np.int64) + c.astype(np.int64), np.int32
+        )
+    elif ins.has("hi"):
+        function = lambda a, b, c: multiply_high(a, b) + c
     else:
         function = lambda a, b, c: a.astype(result) * b.astype(result) + c
     sources = [(ins.args[1], dtype), (ins.args[2], dtype), (ins.args[3], result)]
     return Alu([(ins.args[0], result)], sources, function)
+
+
+@alu("mul24", "mad24")
+def multiply_24(ins) -> Alu:
+    """d = a · b (+ c) of the low 24 bits: bits 0–31 of the product (``.lo``) or 16–47 (``.hi``)."""
+    dtype, wide = dtype_of(ins), np.int64
+    up = dtype.type(8)
+    low = lambda a: (a << up >> up).astype(wide)
+    shift = wide(16 if ins.has("hi") else 0)
+    product = lambda a, b: (low(a) * low(b) >> shift).astype(dtype)
+    if ins.parts[0] == "mul24":
+        return _alu(ins, product)
+    if ins.has("sat"):
+        return _alu(ins, lambda a, b, c: clamped(product(a, b).astype(wide) + c.astype(wide), np.int32))
+    return _alu(ins, lambda a, b, c: product(a, b) + c)
+
+
+@alu("sad")
+def absolute_difference(ins) -> Alu:
+    """d = c + |a − b|."""
+    return _alu(ins, lambda a, b, c: c + np.where(a < b, b - a, a - b))
+
+
+@alu("dp4a", "dp2a")
+def dot_product(ins) -> Alu:
+    """d = c + a₀·b₀ + a₁·b₁ + …: bytes with bytes (dp4a), or a's 16-bit halves with two bytes of b (dp2a)."""
+    kinds = [k for k in ins.parts if k in ("u32", "s32")]
+    four, high = ins.parts[0] == "dp4a", ins.has("hi")
+    word = np.int32
+
+    def elements(value, kind, part):
+        signed = np.dtype(f"{'i' if kind == 's32' else 'u'}{part}")
+        return [p.view(signed).astype(word) for p in split(value, np.dtype(f"u{part}"))]
+
+    def function(a, b, c):
+        left, right = elements(a, kinds[0], 1 if four else 2), elements(b, kinds[1], 1)
+        if not four:
+            right = right[2:] if high else right[:2]
+        total = c
+        for x, y in zip(left, right):
+            total = total + x * y
+        return total
+
+    sources = [(ins.args[1], np.uint32), (ins.args[2], np.uint32), (ins.args[3], word)]
+    return Alu([(ins.args[0], word)], sources, function)
 
 
 @alu("and", "or", "xor", "not", "cnot")
@@ -144,7 +211,7 @@ def funnel_shift(ins) -> Alu:
 
 @alu("lop3")
 def logic3(ins) -> Alu:
-    """d = any function of three bits, given by an 8-bit table."""
+    """d = any function of three bits, given by an 8-bit table; d|p with ``.or .and``: p = (d ≠ 0) op q."""
     table = int(ins.args[4].value)
 
     def function(a, b, c):
@@ -154,76 +221,68 @@ def logic3(ins) -> Alu:
                 d = d | ((a if i & 4 else ~a) & (b if i & 2 else ~b) & (c if i & 1 else ~c))
         return d
 
-    return Alu([(ins.args[0], np.uint32)], [(a, np.uint32) for a in ins.args[1:4]], function)
+    sources = [(a, np.uint32) for a in ins.args[1:4]]
+    if isinstance(ins.args[0], Pair):
+        combine = np.bitwise_or if ins.has("or") else np.bitwise_and
+
+        def with_predicate(a, b, c, q):
+            d = function(a, b, c)
+            return d, combine(d != np.uint32(0), q)
+
+        d, p = pair_items(ins.args[0])
+        return Alu([(d, np.uint32), (p, np.bool_)], [*sources, (ins.args[5], np.bool_)], with_predicate)
+    return Alu([(ins.args[0], np.uint32)], sources, function)
 
 
-@alu("bfe")
-def bit_field_extract(ins) -> Alu:
-    """d = ``c`` bits of a from bit b on; ``.s`` fills with the field's sign, which lies no higher than the top bit."""
-    dtype = dtype_of(ins)
-    bits, word = 8 * dtype.itemsize, unsigned(dtype)
-    last, one, zero = word.type(bits - 1), word.type(1), word.type(0)
+def _stepping(first: int, step: int):
+    """Selectors whose nibbles are c + first, c + first + step, … modulo 8."""
 
-    def function(a, start, count):
-        value = a.astype(word)
-        p, n = (start & np.uint32(255)).astype(word), (count & np.uint32(255)).astype(word)
-        shifted = np.where(p <= last, value >> np.minimum(p, last), zero)
-        ones = np.where(n <= last, (one << np.minimum(n, last)) - one, ~zero)
-        field = shifted & ones
-        if dtype.kind == "i":
-            top = np.minimum(p + n - one, last)
-            negative = (value >> top & one != zero) & (n != zero)
-            field = np.where(negative, field | ~(ones & (~zero >> np.minimum(p, last))), field)
-        return field.astype(dtype)
+    def selector(c):
+        out = c ^ c
+        for i in range(4):
+            out = out | (c + np.uint32(first + step * i + 8) & np.uint32(7)) << np.uint32(4 * i)
+        return out
 
-    sources = [(ins.args[1], dtype), (ins.args[2], np.uint32), (ins.args[3], np.uint32)]
-    return Alu([(ins.args[0], dtype)], sources, function)
+    return selector
 
 
-@alu("popc", "clz", "brev")
-def bit_count(ins) -> Alu:
-    """Number of ones, of leading zeros; bits reversed."""
-    dtype, name = unsigned(dtype_of(ins)), ins.parts[0]
-    count = lambda a: np.bitwise_count(a).astype(np.uint32)
-    if name == "popc":
-        return _alu(ins, count, dtype, np.dtype(np.uint32))
-    if name == "clz":
-        return _alu(
-            ins, lambda a: np.uint32(8 * dtype.itemsize) - count(_smeared(a)), dtype, np.dtype(np.uint32)
-        )
-    return _alu(ins, _reversed_bits, dtype, dtype)
+def _edges(left: bool):
+    """Byte i where that lies beyond byte c (to the left: above), byte c elsewhere."""
+
+    def selector(c):
+        out = c ^ c
+        for i in range(4):
+            n = np.uint32(i)
+            out = out | (np.maximum(c, n) if left else np.minimum(c, n)) << np.uint32(4 * i)
+        return out
+
+    return selector
 
 
-def _smeared(a):
-    """All bits below the highest one set, too."""
-    step = 1
-    while step < 8 * a.dtype.itemsize:
-        a = a | a >> a.dtype.type(step)
-        step *= 2
-    return a
-
-
-def _reversed_bits(a):
-    """Swap neighbouring groups of 1, 2, 4, … bits."""
-    bits, step = 8 * a.dtype.itemsize, 1
-    while step < bits:
-        low = a.dtype.type(sum(((1 << step) - 1) << i for i in range(0, bits, 2 * step)))
-        n = a.dtype.type(step)
-        a = (a & low) << n | a >> n & low
-        step *= 2
-    return a
+_SELECTORS = {
+    "f4e": _stepping(0, 1),
+    "b4e": _stepping(0, -1),
+    "rc8": lambda c: c * np.uint32(0x1111),
+    "ecl": _edges(True),
+    "ecr": _edges(False),
+    "rc16": lambda c: (c & np.uint32(1)) * np.uint32(0x2222) + np.uint32(0x1010),
+}
 
 
 @alu("prmt")
 def permute_bytes(ins) -> Alu:
-    """d = four bytes picked from b:a; a selector nibble's top bit replicates the byte's sign."""
-    if len(ins.parts) != 2:
-        raise ValueError("only the default mode")
+    """d = four bytes picked from b:a; a selector nibble's top bit replicates the byte's sign.
+
+    Modes make the selector from the low two bits of c: bytes forward or backward from c, one byte or half repeated,
+    edge bytes clamped.
+    """
+    selector = _SELECTORS[ins.parts[2]] if len(ins.parts) > 2 else None
     byte = np.uint64(0xFF)
 
     def function(a, b, c):
         both = join((a, b), np.uint64)
         d = (c ^ c).astype(np.uint64)
+        c = c if selector is None else selector(c & np.uint32(3))
         for i in range(4):
             nibble = (c >> np.uint32(4 * i) & np.uint32(15)).astype(np.uint64)
             picked = both >> (nibble & np.uint64(7)) * np.uint64(8) & byte
@@ -232,75 +291,3 @@ def permute_bytes(ins) -> Alu:
         return d.astype(np.uint32)
 
     return _alu(ins, function, np.uint32)
-
-
-_COMPARE = {
-    "eq": np.equal, "ne": np.not_equal, "lt": np.less, "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal,
-    "lo": np.less, "ls": np.less_equal, "hi": np.greater, "hs": np.greater_equal,
-}  # fmt: skip
-
-
-def _comparison(ins, dtype):
-    """Return the predicate function; for floats the ``u`` forms are also true for NaN, all others false."""
-    name = next(p for p in ins.parts[1:] if p in _COMPARE or p in ("num", "nan") or p[:-1] in _COMPARE)
-    if name == "num":
-        return lambda a, b: ~(np.isnan(a) | np.isnan(b))
-    if name == "nan":
-        return lambda a, b: np.isnan(a) | np.isnan(b)
-    if name in _COMPARE:
-        function = _COMPARE[name]
-        if name == "ne" and dtype.kind == "f":
-            return lambda a, b: (a != b) & ~(np.isnan(a) | np.isnan(b))
-        return function
-    plain = _COMPARE[name[:-1]]
-    return lambda a, b: plain(a, b) | np.isnan(a) | np.isnan(b)
-
-
-@alu("setp")
-def set_predicate(ins) -> Alu:
-    """p|q = a compared with b, combined with c by ``.and .or .xor`` if there is a c; q is the opposite."""
-    dtype = dtype_of(ins)
-    compare = _comparison(ins, dtype)
-    if ins.has("ftz"):
-        plain = compare
-        compare = lambda a, b: plain(flush(a), flush(b))
-    combine = next(
-        (
-            f
-            for n, f in (("and", np.bitwise_and), ("or", np.bitwise_or), ("xor", np.bitwise_xor))
-            if ins.has(n)
-        ),
-        None,
-    )
-    flushes = ins.has("ftz") if dtype == np.float32 else None
-    p, q = pair_items(ins.args[0])
-    sources = [(ins.args[1], dtype), (ins.args[2], dtype)]
-    if combine is not None and len(ins.args) > 3:
-        sources.append((ins.args[3], np.bool_))
-        function = lambda a, b, c: (combine(compare(a, b), c), combine(~compare(a, b), c))
-    else:
-        function = lambda a, b: (compare(a, b), ~compare(a, b))
-    if isinstance(q, Sink):
-        one = compare if len(sources) == 2 else (lambda a, b, c: function(a, b, c)[0])
-        return Alu([(p, np.bool_)], sources, one, flushes=flushes)
-    return Alu([(p, np.bool_), (q, np.bool_)], sources, function, flushes=flushes)
-
-
-@alu("selp")
-def select(ins) -> Alu:
-    """d = a where p, else b."""
-    dtype = unsigned(dtype_of(ins)) if dtype_of(ins).kind != "f" else dtype_of(ins)
-    sources = [(ins.args[1], dtype), (ins.args[2], dtype), (ins.args[3], np.bool_)]
-    return Alu([(ins.args[0], dtype)], sources, lambda a, b, p: np.where(p, a, b))
-
-
-@alu("slct")
-def select_by_sign(ins) -> Alu:
-    """d = a where c ≥ 0, else b."""
-    dtype = unsigned(np.dtype(np.uint32))
-    sources = [
-        (ins.args[1], dtype),
-        (ins.args[2], dtype),
-        (ins.args[3], np.float32 if ins.parts[-1] == "f32" else np.int32),
-    ]
-    return Alu([(ins.args[0], dtype)], sources, lambda a, b, c: np.where(c >= 0, a, b))

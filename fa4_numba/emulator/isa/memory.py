@@ -3,9 +3,10 @@
 import numpy as np
 
 from ...errors import MemoryFault
-from ..machine.memory import PARAM_WINDOW, RANK_SHIFT, SHARED_WINDOW, SHARED_WINDOW_END
+from ..machine.memory import LOCAL_WINDOW, PARAM_WINDOW, RANK_SHIFT, SHARED_WINDOW, SHARED_WINDOW_END
 from ..machine.state import LANES
 from ..ptx.module import Symbol
+from . import wide
 from .registry import effect, vector_items
 from .types import dtype_of
 
@@ -41,15 +42,25 @@ def _resolve(warp, space: str, lanes: np.ndarray, size: int, what: str, write: b
         if space != "shared::cluster" and cluster.size > 1:
             warp.cta.own(int(lanes[np.argmax(lanes >> RANK_SHIFT != warp.cta.rank)]), what)
         return cluster.shared, cluster.shared_positions(lanes, size, what, write=write)
+    if LOCAL_WINDOW <= low < LOCAL_WINDOW + (1 << 32):
+        return warp.local, warp.local_positions(lanes, size, what)
     if space == "param" or PARAM_WINDOW <= low < PARAM_WINDOW + (1 << 16):
         return warp.cta.machine.param_bytes, lanes - PARAM_WINDOW
     data, offset = warp.cta.machine.memory.find(low, high, what, write=write)
     return data, lanes - low + offset
 
 
+def _whole(warp, ins, operand, write: bool):
+    """Return a function of a size that gives what :func:`_resolve` does for the active lanes."""
+    space, where = _space(ins), addresses(warp, operand)
+    return lambda size: _resolve(warp, space, where()[warp.mask], size, warp.where(ins), write)
+
+
 @effect("ld", "ldu")
 def load(warp, ins):
     """d = memory[a]; ``.v2 .v4`` load consecutive elements."""
+    if "b128" in ins.parts:
+        return wide.load(warp, ins, _whole(warp, ins, ins.args[1], False))
     dtype, space = dtype_of(ins), _space(ins)
     items, where = vector_items(ins.args[0]), addresses(warp, ins.args[1])
     targets = [(i, warp.row(item)) for i, item in enumerate(items) if hasattr(item, "width")]
@@ -78,6 +89,8 @@ def _extend(values, register):
 @effect("st")
 def store(warp, ins):
     """memory[a] = b; ``.v2 .v4`` store consecutive elements."""
+    if "b128" in ins.parts:
+        return wide.store(warp, ins, _whole(warp, ins, ins.args[0], True))
     dtype, space = dtype_of(ins), _space(ins)
     items, where = vector_items(ins.args[1]), addresses(warp, ins.args[0])
     sources = [warp.source(item, dtype) for item in items]

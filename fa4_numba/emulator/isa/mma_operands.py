@@ -32,6 +32,20 @@ def operand_pieces(descriptor: int, k_major: bool, rows: int, row_bytes: int, de
     return pieces, int(pieces.min()), int(pieces.max())
 
 
+def gather(cta, descriptor: int, rows: int, row_bytes: int, what) -> np.ndarray:
+    """Return a K-major matrix in shared memory as uint16 words (rows, words)."""
+    page, pieces = _touch(cta, descriptor, True, rows, row_bytes, rows, what)
+    return cta.shared128[page:].take(pieces, mode="clip").view(np.uint16)
+
+
+def _touch(cta, descriptor: int, k_major: bool, rows: int, row_bytes: int, depth: int, what):
+    """Return (page of the start address, pieces relative to it) of an operand that is read now."""
+    page = descriptor & _START & ~(_PAGE_PIECES - 1)
+    pieces, low, high = operand_pieces(descriptor - page, k_major, rows, row_bytes, depth)
+    cta.touch_pieces(pieces, page, page + low, page + high, what)
+    return page, pieces
+
+
 class SharedOperand:
     """Rows of A, or columns of B, in the shared memory of one CTA."""
 
@@ -51,12 +65,7 @@ class SharedOperand:
 
     def fetch(self, step: int, cta, descriptor: int, what) -> None:
         """Gather the operand of one multiply."""
-        start = descriptor & _START
-        page = start & ~(_PAGE_PIECES - 1)
-        pieces, low, high = operand_pieces(
-            descriptor - page, self.k_major, self.rows, self.row_bytes, self.depth
-        )
-        cta.touch_pieces(pieces, page, page + low, page + high, what)
+        page, pieces = _touch(cta, descriptor, self.k_major, self.rows, self.row_bytes, self.depth, what)
         cta.shared128[page:].take(pieces, out=self.raw[step], mode="clip")
 
     def matrix(self, steps: int) -> np.ndarray:

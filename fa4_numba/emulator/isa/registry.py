@@ -10,11 +10,11 @@ time; it returns None, or what the warp must wait for.
 
 import difflib
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ...errors import Fa4Error, UnknownInstructionError
 from ..machine.state import WATCH_ACCESSES, WATCH_STAGES, WATCH_TMEM_STORES
-from ..ptx.module import Instruction, Pair, Sink, Special, Vector
+from ..ptx.module import Instruction, Not, Pair, Sink, Special, Vector
 
 BRANCHES = ("bra", "ret", "exit")
 CLOCKS = ("%clock", "%clock64", "%clock_hi", "%globaltimer")
@@ -110,7 +110,20 @@ def check(instructions) -> None:
 
 def describe(ins: Instruction) -> Alu:
     """Return the description of a lane-wise instruction."""
-    return _understood(ins, lambda: ins.found[1](ins))
+    return _with_inverted(_understood(ins, lambda: ins.found[1](ins)))
+
+
+def _with_inverted(op: Alu) -> Alu:
+    """Read ``!p`` as p, and let the function invert it."""
+    inverted = [isinstance(operand, Not) for operand, _ in op.src]
+    if not any(inverted):
+        return op
+    function = op.function
+    sources = [
+        (operand.register if flag else operand, dtype) for flag, (operand, dtype) in zip(inverted, op.src)
+    ]
+    invert = lambda *values: function(*(~v if flag else v for flag, v in zip(inverted, values)))
+    return replace(op, src=sources, function=invert)
 
 
 def bind_effect(warp, ins: Instruction) -> Callable:

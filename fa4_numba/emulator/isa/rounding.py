@@ -8,6 +8,7 @@ import numpy as np
 F32, F64 = np.float32, np.float64
 TINY = np.float32(2.0**-126)  # smallest normal f32
 _NEAR_SUBNORMAL = 2.0**-125  # below, f32 has fewer bits and other midpoints
+_ROUNDS_UP = 2.0**-126 - 2.0**-151  # from here on to 2**-126 in 24 bits
 _LOW_BITS, _MIDPOINT = np.int64((1 << 29) - 1), np.int64(1 << 28)  # f64 mantissa bits that f32 lacks
 CANONICAL_NAN = {
     np.dtype(np.float16): np.uint16(0x7FFF),
@@ -17,11 +18,31 @@ CANONICAL_NAN = {
 
 
 def flush(x):
-    """Return f32 with subnormals replaced by zeros of their sign (``.ftz``)."""
+    """Return f32 (or f64) with subnormals replaced by zeros of their sign (``.ftz``)."""
+    if x.dtype == F64:
+        bits = x.view(np.uint64)
+        return np.where(bits & np.uint64(0x7FF << 52), bits, bits & np.uint64(1 << 63)).view(F64)
     if hasattr(x, "flush"):
         return x.flush()
     bits = x.view(np.uint32)
     return np.where(bits & np.uint32(0x7F800000), bits, bits & np.uint32(0x80000000)).view(F32)
+
+
+def flush_product(r, exact):
+    """Flush r, the f32 that a·b (+ c) was rounded to; ``exact()`` returns the f64 sum and its rest.
+
+    GPUs judge the result rounded with as many bits as a normal number has: a little below the smallest normal number
+    it is flushed, though with a subnormal's bits it would round up to that number. The CPU's own mode does the same.
+    """
+    if hasattr(r, "flush") and r.trace.flushing:
+        return r
+    up = np.absolute(r) == TINY
+    if isinstance(up, np.ndarray) and not up.any():
+        return flush(r)
+    s, e = exact()
+    size = np.absolute(s)
+    below = (size < _ROUNDS_UP) | (size == _ROUNDS_UP) & (e * s < 0)
+    return flush(np.where(up & below, r * F32(0.5), r))
 
 
 def canonical(x):
@@ -58,30 +79,50 @@ def to_odd(s, e):
     return np.where(adjust, bits + toward, bits).view(F64)
 
 
-def round_down(s, e):
-    """Return the f64 value s + e rounded toward −∞ to f32."""
+def directed(r, e, mode: str):
+    """Return what ``mode`` makes of r + e: r is the sum to nearest, e the rest, of which only the sign counts."""
+    if mode == "rm":
+        return np.where(e < 0, _step(r, -1), r)
+    if mode == "rp":
+        return np.where(e > 0, _step(r, 1), r)
+    outward = (r > 0) & (e < 0) | (r < 0) & (e > 0)
+    return np.where(outward, (r.view(_signed(r)) - _signed(r).type(1)).view(r.dtype), r)
+
+
+def _signed(x):
+    return np.dtype(f"i{x.dtype.itemsize}")
+
+
+def _step(x, way: int):
+    """Return the number next to x, upward or downward."""
+    word = _signed(x)
+    bits = x.view(word)
+    grows = np.where(bits < 0, word.type(-way), word.type(way))
+    smallest = word.type(1) if way > 0 else word.type(np.iinfo(word).min + 1)
+    return np.where(x == 0, smallest, bits + grows).view(x.dtype)
+
+
+def to_f32(s, e, mode: str | None):
+    """Return the f64 sum s + e rounded once to f32; None: to nearest even."""
+    if mode is None:
+        return to_odd(s, e).astype(F32)
     r = s.astype(F32)
-    wide = r.astype(F64)
-    above = (wide > s) | ((wide == s) & (e < 0))
-    return np.where(above, next_below(r), r)
+    rest = s - r.astype(F64)
+    return directed(r, np.where(rest == 0, e, rest), mode)
 
 
-def next_below(x):
-    """Return the f32 next to x toward −∞."""
-    bits = x.view(np.int32)
-    step = np.where(bits < 0, np.int32(1), np.int32(-1))
-    below_zero = np.int32(-(1 << 31) + 1)  # the smallest negative subnormal
-    return np.where(x == 0, below_zero, bits + step).view(F32)
+def exact_sum_toward(a, b, mode: str | None):
+    """As ``exact_sum``; a sum that cancels is −0 where rounding goes down."""
+    if mode != "rm":
+        return exact_sum(a, b)
+    s, e = exact_sum(-a, -b)
+    return -s, -e
 
 
-def round_up(s, e):
-    """Return the f64 value s + e rounded toward +∞ to f32."""
-    return -round_down(-s, -e)
-
-
-def round_zero(s, e):
-    """Return the f64 value s + e rounded toward zero to f32."""
-    return np.where(s < 0, round_up(s, e), round_down(s, e))
-
-
-DIRECTED = {"rm": round_down, "rp": round_up, "rz": round_zero}
+def propagate_nan(result, *sources):
+    """f64 keeps a NaN operand's bits, made quiet; a new NaN is negative. Which of several wins is not documented."""
+    quiet, word = np.uint64(1 << 51), np.uint64
+    bits = np.where(np.isnan(result), word(0xFFF8000000000000), result.view(word))
+    for source in sources:
+        bits = np.where(np.isnan(result) & np.isnan(source), source.view(word) | quiet, bits)
+    return bits.view(F64)

@@ -39,7 +39,10 @@ def mbarrier_inval(warp, ins):
         what = warp.where(ins)
         for address in where()[warp.mask]:
             offset = warp.cta.own(int(address), what)
-            warp.cta.mbarrier(int(address), what).invalidate()
+            barrier = warp.cta.mbarrier(int(address), what)
+            if barrier.checker is not None:
+                barrier.checker.invalidated(barrier, what)
+            barrier.invalidate()
             del warp.cta.mbarriers[offset]
 
     return run
@@ -100,6 +103,8 @@ def mbarrier_wait(warp, ins):
         question = (id(ins), id(barrier), wanted, barrier.phase)
         if not passed and may_sleep and warp.peeked == question:
             return PhaseWait(barrier, wanted)
+        if passed and barrier.checker is not None:
+            barrier.checker.passed(warp, barrier, warp.where(ins))
         warp.peeked = None if passed else question
         target[warp.mask] = passed
         return None
@@ -131,10 +136,15 @@ def barrier(warp, ins):
         total = threads() if threads else -(-warp.cta.machine.threads // LANES) * LANES
         if total % LANES or not total:
             raise Hazard(f"{warp.where(ins)}: {total} threads; a barrier counts whole warps")
-        generation = named.generation
+        generation, checker = named.generation, warp.cta.machine.checker
+        meeting = warp.cta, i, generation
+        if checker is not None:
+            checker.meets(warp, meeting)
         named.arrive(LANES, total, warp.where(ins))
         if waits and named.generation == generation:
-            return NamedWait(named, generation)
+            return NamedWait(named, generation, meeting)
+        if waits and checker is not None:
+            checker.released(warp, meeting)
         return None
 
     return run
@@ -142,8 +152,14 @@ def barrier(warp, ins):
 
 @effect("fence", "membar", "griddepcontrol", "nanosleep")
 def fence(warp, ins):
-    """Order memory accesses: here every access is already in program order; asynchronous work has its own rules."""
-    return lambda: None
+    """Order memory accesses: here all are in program order; but a checker cares for ``.proxy.async``."""
+    proxy = "proxy" in ins.parts and "async" in ins.parts
+
+    def run():
+        if proxy and warp.cta.machine.checker is not None:
+            warp.cta.machine.checker.proxy_fence(warp)
+
+    return run
 
 
 @effect("setmaxnreg")

@@ -114,12 +114,19 @@ def tmem_store(warp, ins):
 def tmem_wait(warp, ins):
     """``::st``: all stores of the warp are complete. ``::ld``: loads are."""
     if ins.parts[1] == "wait::ld":
-        return lambda: None
+        return lambda: _loads_waited(warp)
     return lambda: land_stores(warp)
+
+
+def _loads_waited(warp) -> None:
+    if warp.cta.machine.checker is not None:
+        warp.cta.machine.checker.loads_waited(warp)
 
 
 def land_stores(warp) -> None:
     """Complete the warp's pending stores."""
+    if warp.cta.machine.checker is not None:
+        warp.cta.machine.checker.stores_waited(warp)
     for write in warp.tmem_stores:
         write()
     warp.tmem_stores.clear()

@@ -73,6 +73,8 @@ def collect(
         ctas = group_of(cta, multiply.group, operands[2])
         batch = cta.multiplies = Batch(multiply, ctas, d, add, scale_d if add else 0, disabled)
     batch.operands.append(operands)
+    if cta.machine.checker is not None:  # every multiply by itself: each has seen what its own issuer had
+        flush(cta)
 
 
 def _multiply(kind, bits, group, from_tmem, stationary, vector, what) -> Multiply:

@@ -52,7 +52,14 @@ class MBarrier:
         """End it: compiled code knows no barrier here any more."""
         self.cells[EXPECTED] = 0
 
+    @property
+    def checker(self):
+        """The machine's checker, if it has one."""
+        return None if self.cta is None else self.cta.machine.checker
+
     def arrive(self, count: int, who: str) -> None:
+        if self.checker is not None:
+            self.checker.arriving(self, who)
         if count > self.pending:
             raise Hazard(
                 f"{who} arrives {count}x on {self.name}, which awaits {self.pending} of {self.expected} arrivals in phase "
@@ -67,6 +74,8 @@ class MBarrier:
 
     def land(self, tx_bytes: int, who: str) -> None:
         """Asynchronous bytes have arrived."""
+        if self.checker is not None:
+            self.checker.landing(self)
         self.tx_bytes -= tx_bytes
         self.last_arrival = who
         self._complete()
@@ -79,6 +88,8 @@ class MBarrier:
         if self.pending == 0 and self.tx_bytes == 0:
             self.phase += 1
             self.pending = self.expected
+            if self.checker is not None:
+                self.checker.completed(self)
 
     def describe(self) -> str:
         return (

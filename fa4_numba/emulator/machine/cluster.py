@@ -47,6 +47,8 @@ class Cluster:
         for warp in self.warps:
             warp.reset()
         self.barrier.reset()
+        if machine.checker is not None:
+            machine.checker.start(self)
 
     def land_next(self, key: tuple) -> str:
         """Let the oldest work of a unit land."""
@@ -103,6 +105,9 @@ class ClusterBarrier:
 
     def arrive(self, warp) -> None:
         self.arrivals[warp][warp.mask] += 1
+        checker = warp.cta.machine.checker
+        if checker is not None:
+            checker.meets(warp, ("cluster", int(self.arrivals[warp][warp.mask].max())))
 
     def join(self, warp) -> int:
         """A warp waits: return how many arrivals of everybody it wants."""

@@ -49,6 +49,8 @@ class CTA:
     # -- asynchronous work --------------------------------------------------------
     def issue(self, unit, land, what) -> None:
         """Hand work to an asynchronous unit; ``land()`` happens when the schedule says so, FIFO per unit."""
+        if self.machine.checker is not None:
+            land = self.machine.checker.issued(self, unit, land)
         if self.machine.schedule.at_once:
             land()
         else:
@@ -97,13 +99,16 @@ class CTA:
         low, high = (
             (offsets, offsets) if isinstance(offsets, int) else (int(offsets.min()), int(offsets.max()))
         )
-        if low < 0 or high + size > self.shared_bytes:
-            bad = low if low < 0 else high
-            raise MemoryFault(
-                f"{what}: shared address {bad:#x} ({size} bytes) is outside of the {self.shared_bytes} bytes of this CTA"
-            )
+        self.check_shared(low if low < 0 else high, size, what)
         if self.machine.checker is not None:
             self.machine.checker.shared(self, offsets, size, what, write)
+
+    def check_shared(self, offset: int, size: int, what) -> None:
+        """Fault unless [offset, offset + size) is shared memory of this CTA."""
+        if offset < 0 or offset + size > self.shared_bytes:
+            raise MemoryFault(
+                f"{what}: shared address {offset:#x} ({size} bytes) is outside of the {self.shared_bytes} bytes of this CTA"
+            )
 
     def touch_pieces(self, pieces, first: int, low: int, high: int, what) -> None:
         """Say that the 16-byte pieces ``first + pieces`` are read; ``low`` to ``high`` are known to bound them."""
@@ -150,13 +155,16 @@ class CTA:
         """Return a place in the program, for messages."""
         return self.warps[warp].where(self.warps[warp].pieces[pc].instruction)
 
-    def multicast_barriers(self, address: int, mask: int, what) -> list[MBarrier]:
-        """Return the mbarriers at the address's offset in every CTA whose bit of ``mask`` is set."""
-        _, offset = self.reach(address, what)
+    def ranks_of(self, mask: int, what) -> list[int]:
+        """Return the ranks whose bits a multicast mask has."""
         if mask >> self.cluster.size or not mask:
             raise Hazard(f"{what}: multicast mask {mask:#x}; the cluster has {self.cluster.size} CTAs")
-        ranks = [rank for rank in range(self.cluster.size) if mask >> rank & 1]
-        return [self.mbarrier(rank << RANK_SHIFT | offset, what) for rank in ranks]
+        return [rank for rank in range(self.cluster.size) if mask >> rank & 1]
+
+    def multicast_barriers(self, address: int, mask: int, what) -> list[MBarrier]:
+        """Return the mbarriers at the address's offset in every CTA of a multicast mask."""
+        _, offset = self.reach(address, what)
+        return [self.mbarrier(rank << RANK_SHIFT | offset, what) for rank in self.ranks_of(mask, what)]
 
     def init_mbarrier(self, offset: int, count: int, what) -> None:
         """Make the 8 bytes at an offset of this CTA's shared memory an mbarrier."""
@@ -165,7 +173,9 @@ class CTA:
             raise MemoryFault(
                 f"{what}: an mbarrier needs an 8-byte aligned address and a count of 1 to 2**20 - 1, got {count}"
             )
-        self.mbarriers[offset] = MBarrier(offset, self.name_of(offset), count, self)
+        barrier = self.mbarriers[offset] = MBarrier(offset, self.name_of(offset), count, self)
+        if self.machine.checker is not None:
+            self.machine.checker.initialised(barrier)
 
     def name_of(self, offset: int) -> str:
         """Return the name of an mbarrier, with its CTA's rank in a cluster of several."""

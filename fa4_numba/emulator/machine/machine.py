@@ -11,10 +11,11 @@ from ...errors import Deadlock, LaunchError, StepLimit
 from ...hw import SM_100A
 from ...layout import TensorMapSpec
 from .. import isa
+from ..checks import Checker
 from ..ptx import Module, build_blocks, parse
 from ..ptx.parser import DYNAMIC_SHARED_START
 from .cluster import Cluster
-from .memory import MAX_CLUSTER_CTAS, PARAM_WINDOW, GlobalMemory
+from .memory import LOCAL_WINDOW, MAX_CLUSTER_CTAS, PARAM_WINDOW, GlobalMemory
 from .program import flatten, specials_of
 from .schedule import schedule_of
 from .state import WATCH_ACCESSES, WATCH_SIGNALS, WATCH_STAGES, WATCH_TMEM_STORES, StateLayout
@@ -75,7 +76,8 @@ class Machine:
     cluster : tuple of int
         CTAs of a cluster, (x, y, z); default: what the kernel requires (``.reqnctapercluster``), or one CTA.
     args : sequence
-        Kernel arguments in order: ints (addresses too), floats, numpy scalars, :class:`TensorMapSpec`.
+        Kernel arguments in order: ints (addresses too), floats, numpy scalars, :class:`TensorMapSpec`, or the
+        parameter's bytes.
     memory : GlobalMemory
     dynamic_smem_bytes : int
     entry : str
@@ -90,6 +92,8 @@ class Machine:
         Warp-instructions after which the run is given up.
     engine : str
         "compiled" (needs llvmlite), "interpreter", or "auto": compiled where llvmlite is installed.
+    check : bool
+        Track hazards (slower): ``machine.checker.reports`` afterwards.
     progress : callable
         Called as ``progress(ctas_done, ctas)`` after each cluster.
 
@@ -115,6 +119,7 @@ class Machine:
     max_steps: int = _DEFAULT_MAX_STEPS
     progress: Callable | None = None
     engine: str = "auto"
+    check: bool = False
 
     def __post_init__(self):
         self.module = parse(self.program) if not isinstance(self.program, Module) else self.program
@@ -134,7 +139,7 @@ class Machine:
         self.timeline: list[Event] = []
         self._hooks: list[_Hook] = []
         self._pack_arguments()
-        self.checker = None  # told of every access to shared and tensor memory
+        self.checker = Checker(self) if self.check else None
         layout = StateLayout(self.entry.register_counts, specials_of(self.pieces))
         self.live = Cluster(self, lambda cta, i: Warp(cta, i, self.entry, self.pieces, layout))
         self._choose_engine(layout)
@@ -198,7 +203,11 @@ class Machine:
         if len(self.args) != len(params):
             raise LaunchError(f"{self.entry.name} takes {len(params)} arguments, got {len(self.args)}")
         self.param_bytes = np.zeros(max(size, 1), np.uint8)
-        self._params = {name: PARAM_WINDOW + offset for name, offset in offsets.items()}
+        self._addresses = {name: PARAM_WINDOW + offset for name, offset in offsets.items()}
+        self._addresses |= {name: LOCAL_WINDOW + offset for name, offset in self.entry.locals.items()}
+        for name, initial in self.module.variables.items():
+            data = np.frombuffer(bytearray(initial), np.uint8)
+            self._addresses[name] = self.memory.bind(data, name, writable=True)
         floats = {name for name in offsets if f".f32 {name}" in self.module.text}
         for value, (name, count, _) in zip(self.args, params):
             at = offsets[name]
@@ -207,9 +216,9 @@ class Machine:
             )
 
     def address_of(self, symbol: str) -> int:
-        """Return the address of a parameter or shared variable in its own state space."""
-        if symbol in self._params:
-            return self._params[symbol]
+        """Return the address of a parameter or variable in its own state space."""
+        if symbol in self._addresses:
+            return self._addresses[symbol]
         if symbol in self.module.dynamic_shared:
             return self.dynamic_start
         if symbol in self.module.shared:
@@ -231,7 +240,7 @@ class Machine:
                 ) from error
             return
         self.program_code = CompiledProgram(
-            self.pieces, layout, self.address_of, self.module.text + self.entry.name
+            self.pieces, layout, self.address_of, f"{self.module.text}{self.entry.name}{layout.specials}"
         )
         for warp in self.live.warps:
             warp.engine = CompiledEngine(warp, self.program_code)
@@ -366,6 +375,8 @@ class Machine:
             if warp.done:
                 continue
             if warp.waiting is not None and warp.waiting.ready():
+                if self.checker is not None and hasattr(warp.waiting, "meeting"):
+                    self.checker.released(warp, warp.waiting.meeting)
                 warp.waiting = None
             if warp.waiting is None:
                 if not out:
@@ -382,6 +393,8 @@ class Machine:
             self.progress(self.ctas_done, self.ctas)
 
     def _finish_cluster(self):
+        if self.checker is not None:
+            self.checker.finish()
         self.count_cluster()
         number = self.next_cluster()
         self._finished = number is None
@@ -472,8 +485,8 @@ def _argument(value, name: str, size: int, is_float: bool) -> bytes:
     """Return the bytes of one kernel argument."""
     if isinstance(value, TensorMapSpec):
         data = value.pack()
-    elif isinstance(value, np.generic):
-        data = value.tobytes()
+    elif isinstance(value, bytes | np.generic):
+        data = bytes(value)
     elif is_float or isinstance(value, float):
         data = np.array(value, f"f{size}").tobytes()
     elif isinstance(value, int):

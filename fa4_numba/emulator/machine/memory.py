@@ -14,6 +14,7 @@ WINDOW_BYTES = 1 << RANK_SHIFT
 MAX_CLUSTER_CTAS = 16  # more than 8 need the launch attribute for non-portable sizes
 SHARED_WINDOW_END = SHARED_WINDOW + MAX_CLUSTER_CTAS * WINDOW_BYTES
 PARAM_WINDOW = 0x7D00_0000_0000  # generic addresses of kernel parameters
+LOCAL_WINDOW = 0x7C00_0000_0000  # addresses, generic or not, of what each lane has for itself
 _GAP = 1 << 16  # bytes of nothing between two arrays: an overrun never reaches a neighbour
 
 

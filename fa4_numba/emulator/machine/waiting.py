@@ -33,6 +33,7 @@ class NamedWait:
 
     barrier: NamedBarrier
     generation: int
+    meeting: tuple
 
     def ready(self) -> bool:
         return self.barrier.generation != self.generation
@@ -50,6 +51,10 @@ class ClusterWait:
 
     barrier: object
     wanted: int
+
+    @property
+    def meeting(self) -> tuple:
+        return "cluster", self.wanted
 
     def ready(self) -> bool:
         return self.barrier.completed() >= self.wanted

@@ -5,11 +5,11 @@ from functools import partial
 
 import numpy as np
 
-from ...errors import EmulatorError
+from ...errors import EmulatorError, MemoryFault
 from ..isa.registry import bind_effect
 from ..ptx.module import Imm, Reg, Special, Symbol
 from .interpreter import DIVERGED, EFFECT, ENDED, INTERPRET, MET, Interpreter
-from .memory import RANK_SHIFT
+from .memory import LOCAL_WINDOW, RANK_SHIFT
 from .program import Piece
 from .state import HEADER, LANES, ROW_DTYPE, StateLayout, aligned_buffer, row_bytes
 
@@ -47,6 +47,7 @@ class Warp:
         rows = self.buffer[at:].view(np.uint64).reshape(-1, LANES)
         self.specials = dict(zip(layout.specials, rows))
         self.effects: dict[int, Callable] = {}
+        self.local = np.empty(LANES * entry.local_bytes, np.uint8)  # .local variables, lane by lane
         self.thread = index * LANES + np.arange(LANES)
         self.engine = self.interpreter = Interpreter(self, pieces)
 
@@ -72,6 +73,7 @@ class Warp:
             array.fill(False if width == 1 else np.iinfo(array.dtype).max)
         for name, row in self.specials.items():
             row[:] = self.special(name).astype(np.uint64)
+        self.local.fill(0xFF)
         self.live = self.thread < self.cta.machine.threads
         self.set_mask(self.live.copy())
         self.stack: list[tuple] = []  # (meeting pc, lanes, pc where they start; None: they are there)
@@ -101,6 +103,16 @@ class Warp:
         condition = self.row(branch.guard)
         return self.mask & (~condition if branch.negate else condition)
 
+    # -- local memory -------------------------------------------------------------------------
+    def local_positions(self, addresses: np.ndarray, size: int, what) -> np.ndarray:
+        """Return where in ``local`` the active lanes' addresses lie; ``size`` bytes each."""
+        offsets, mine = addresses - LOCAL_WINDOW, self.entry.local_bytes
+        if int(offsets.min()) < 0 or int(offsets.max()) + size > mine:
+            raise MemoryFault(
+                f"{what}: address {int(addresses.max()):#x} is outside of the lane's {mine} local bytes"
+            )
+        return np.flatnonzero(self.mask) * mine + offsets
+
     # -- operands -------------------------------------------------------------------------
     def row(self, register: Reg) -> np.ndarray:
         return self.registers[register.width][register.index]
@@ -120,7 +132,7 @@ class Warp:
         if isinstance(operand, Imm):
             return np.full(LANES, constant(operand.value, dtype), dtype)
         if isinstance(operand, Symbol):
-            return np.full(LANES, self.cta.address_of(operand.name), dtype)
+            return np.full(LANES, self.cta.address_of(operand.name), np.uint64).astype(dtype)
         if isinstance(operand, Special):
             row = self.specials[operand.name]
             return row if dtype.itemsize == 8 else row.view(dtype).reshape(LANES, -1)[:, 0]
@@ -212,6 +224,9 @@ class Warp:
         function = self.effects.get(pc)
         if function is None:
             function = self.effects[pc] = bind_effect(self, self.current)
+        checker = self.cta.machine.checker
+        if checker is not None:
+            checker.begin(self, self.current)
         self.waiting = function()
         if self.waiting is None or self.waiting.advance:
             self.state["pc"] = pc + 1
@@ -276,8 +291,13 @@ class Warp:
 def constant(value, dtype: np.dtype):
     """Return an immediate as one element of ``dtype`` (integers wrap, as in PTX)."""
     if dtype.kind in "ui":
-        bits = int(np.float32(value).view(np.uint32)) if isinstance(value, float) else int(value)
+        bits = _float_bits(value, 8 * dtype.itemsize) if isinstance(value, float) else int(value)
         return np.array(bits & ((1 << 8 * dtype.itemsize) - 1), f"u{dtype.itemsize}").view(dtype)[()]
     if dtype.kind == "b":
         return bool(value)
     return dtype.type(value)
+
+
+def _float_bits(value: float, width: int) -> int:
+    """Return the bits of a float literal: ``0d…`` where 64 are wanted, else ``0f…``."""
+    return int(np.float64(value).view(np.uint64) if width == 64 else np.float32(value).view(np.uint32))

@@ -13,6 +13,13 @@ class Reg:
 
 
 @dataclass(frozen=True)
+class Not:
+    """``!p``: a predicate register that is read inverted."""
+
+    register: Reg
+
+
+@dataclass(frozen=True)
 class Imm:
     """An immediate: an int, or a float given by its bits."""
 
@@ -98,7 +105,10 @@ class Entry:
     instructions: list[Instruction] = field(default_factory=list)
     register_counts: dict[int, int] = field(default_factory=dict)
     max_threads: int | None = None
+    max_registers: int | None = None  # .maxnreg
     cluster: tuple[int, int, int] | None = None  # CTAs of a cluster, if the kernel requires them
+    locals: dict[str, int] = field(default_factory=dict)  # variables that each lane has for itself → offset
+    local_bytes: int = 0
 
     def param_offsets(self) -> tuple[dict[str, int], int]:
         """Return the byte offset of each parameter and the total size."""
@@ -112,10 +122,15 @@ class Entry:
 
 @dataclass
 class Module:
-    """A parsed PTX module. ``shared`` maps static shared variables to (offset, bytes); dynamic ones start after."""
+    """A parsed PTX module.
+
+    ``shared`` maps static shared variables to offsets, dynamic ones start after them; ``variables`` holds the initial
+    bytes of ``.global`` and ``.const`` variables.
+    """
 
     entries: dict[str, Entry]
     shared: dict[str, int]
     dynamic_shared: set[str]
     static_shared_bytes: int
     text: str
+    variables: dict[str, bytes] = field(default_factory=dict)

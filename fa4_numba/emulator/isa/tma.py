@@ -1,0 +1,181 @@
+"""The TMA engine's tensor copies: boxes of tensors in global memory, to and from shared memory."""
+
+import numpy as np
+
+from ...errors import MemoryFault
+from ...layout import TensorMapSpec
+from ..machine.memory import RANK_SHIFT
+from ..ptx.module import Vector
+from .bulk import current_group
+from .registry import effect
+from .synchronisation import first_address
+from .tensor_maps import tensor_map
+
+_ROWS = ("tile::gather4", "tile::scatter4")  # four rows of a matrix, at indices of their own
+
+
+def _mode(ins) -> bool:
+    """Return whether the copy names four rows (gather4, scatter4) instead of a box."""
+    for part in ins.parts:
+        if part.startswith("im2col"):
+            raise ValueError(f".{part} is not implemented: only tiled copies")
+    return any(part in _ROWS for part in ins.parts)
+
+
+class _Box:
+    """The tensor map and coordinates of an instruction, read when it runs."""
+
+    def __init__(self, warp, ins, tensor):
+        self.warp, self.ins = warp, ins
+        self.rank = int(next(p[0] for p in ins.parts if len(p) == 2 and p[0].isdigit() and p[1] == "d"))
+        self.by_rows = _mode(ins)
+        self.map_address = first_address(warp, tensor)
+        coordinates = tensor.coordinates
+        items = coordinates.items if isinstance(coordinates, Vector) else (coordinates,)
+        if len(items) != (5 if self.by_rows else self.rank):
+            raise ValueError(f"{len(items)} coordinates for {self.rank} dimensions")
+        self.coordinates = [warp.scalar(c, np.int32) for c in items]
+
+    def read(self, what) -> tuple[TensorMapSpec, tuple, tuple | None, int]:
+        """Return (map, coordinates, rows or None, bytes of the copy)."""
+        spec = tensor_map(self.warp, self.map_address(), what)
+        if spec.rank != self.rank:
+            raise MemoryFault(f"{what}: the tensor map has rank {spec.rank}, the copy {self.rank}")
+        at = tuple(c() for c in self.coordinates)
+        if not self.by_rows:
+            return spec, at, None, spec.box_bytes
+        if spec.box[1:] != (1,):
+            raise MemoryFault(f"{what}: a copy of four rows needs a box of one row, not {spec.box}")
+        return spec, at[:1], at[1:], 4 * spec.row_bytes
+
+
+def _check(cta, smem: int, size: int, what) -> None:
+    if smem % 128:
+        raise MemoryFault(f"{what}: shared address {smem:#x} of a tensor copy must be a multiple of 128")
+    cta.check_shared(smem, size, what)
+
+
+@effect("cp.async.bulk.tensor")
+def tensor_copy(warp, ins):
+    """Copy one box: global → shared (completing bytes on an mbarrier), or shared → global (in a bulk group)."""
+    loads = next(p for p in ins.parts if p.startswith(("global", "shared"))).startswith("shared")
+    return _load(warp, ins) if loads else _store(warp, ins)
+
+
+def _load(warp, ins):
+    """Global → shared, of this CTA or another, or with ``.multicast`` of several at the same offset.
+
+    The mbarrier is that of the same CTA as the destination. With ``.cta_group::2`` it may be the pair's other CTA's:
+    a multicast then signals, for every destination, the CTA of its pair whose rank's parity the mbarrier has.
+    """
+    destination, bar = first_address(warp, ins.args[0]), first_address(warp, ins.args[2])
+    box, cta = _Box(warp, ins, ins.args[1]), warp.cta
+    multicast, pairs = "multicast::cluster" in ins.parts, "cta_group::2" in ins.parts
+    mask = warp.scalar(ins.args[3], np.uint16) if multicast else None
+
+    def run():
+        what = warp.where(ins)
+        spec, start, rows, size = box.read(what)
+        owner, smem = cta.reach(destination(), what)
+        if mask is None:
+            targets = [(owner, cta.mbarrier(bar(), what))]
+        else:
+            targets = _multicast(cta, mask(), bar(), pairs, what)
+        for target, barrier in targets:
+            _check(target, smem, size, what)
+            _issue_load(
+                cta, target, barrier, (spec, smem, start, rows), size, what, warp.where(ins, "TMA load of ")
+            )
+
+    return run
+
+
+def _multicast(cta, mask: int, bar: int, pairs: bool, what) -> list:
+    """Return (CTA, its mbarrier) for every CTA in the mask."""
+    bar_cta, offset = cta.reach(bar, what)
+    targets = []
+    for rank in cta.ranks_of(mask, what):
+        signalled = rank & ~1 | bar_cta.rank & 1 if pairs else rank
+        targets.append((cta.cluster.ctas[rank], cta.mbarrier(signalled << RANK_SHIFT | offset, what)))
+    return targets
+
+
+def _issue_load(cta, target, barrier, box: tuple, size: int, what, who) -> None:
+    def land():
+        target.touch_shared(box[1], size, what, write=True)
+        copy_in(target, *box, what)
+        barrier.land(size, who)
+        target.event("TMA", f"load {barrier.name}")
+
+    cta.issue(("tma", id(land)), land, f"TMA load to {barrier.name}")
+
+
+def _store(warp, ins):
+    """Shared → global: what lies outside of the tensor is not written."""
+    box, source, cta = _Box(warp, ins, ins.args[0]), first_address(warp, ins.args[1]), warp.cta
+
+    def run():
+        what = warp.where(ins)
+        spec, start, rows, size = box.read(what)
+        smem = cta.own(source(), what)
+        _check(cta, smem, size, what)
+        group = current_group(warp)
+        group["open"] += 1
+
+        def land():
+            cta.touch_shared(smem, size, what)
+            copy_out(cta, spec, smem, start, rows, what)
+            group["open"] -= 1
+            cta.event("TMA", "store")
+
+        cta.issue(("tma store", id(land)), land, "TMA store")
+
+    return run
+
+
+@effect("cp.async.bulk.prefetch.tensor")
+def prefetch_box(warp, ins):
+    """Bring a box into the L2 cache: nothing that a program can see, but the map must be one."""
+    box = _Box(warp, ins, ins.args[0])
+
+    def run():
+        box.read(warp.where(ins))
+
+    return run
+
+
+def _global_rows(cta, spec: TensorMapSpec, start: tuple, rows, what, write: bool):
+    """Return (bytes, row offsets in them, which rows are inside, first and last byte of a row), or None: all outside."""
+    offsets, first, last = spec.box_rows(start, rows)
+    size, inside = spec.element_bytes, offsets >= 0
+    if first >= last or not inside.any():
+        return None
+    begin = spec.address + (start[0] + first) * size
+    low, high = begin + int(offsets[inside].min()), begin + int(offsets[inside].max()) + (last - first) * size
+    data, base = cta.machine.memory.find(low, high, what, write=write)
+    return data, offsets[inside] + (begin - low) + base, inside, first * size, last * size
+
+
+def copy_in(cta, spec: TensorMapSpec, smem: int, start: tuple, rows, what) -> None:
+    """Global box → shared memory: dense, swizzled; what lies outside of the tensor is filled."""
+    pieces = spec.smem_pieces(smem, None if rows is None else len(rows))
+    found = _global_rows(cta, spec, start, rows, what, False)
+    whole = found is not None and found[2].all() and found[4] - found[3] == spec.row_bytes
+    box = np.empty((len(pieces), spec.row_bytes), np.uint8)
+    if not whole:
+        box.reshape(-1, spec.element_bytes)[...] = spec.fill
+    if found is not None:
+        data, offsets, inside, first, last = found
+        box[inside, first:last] = data[offsets[:, None] + np.arange(last - first)]
+    cta.shared16[pieces >> 4] = box.view(np.uint64).reshape(*pieces.shape, 2)
+
+
+def copy_out(cta, spec: TensorMapSpec, smem: int, start: tuple, rows, what, combine=None) -> None:
+    """Shared memory → global box; ``combine(old bytes, new bytes)`` gives what is written, default: the new."""
+    pieces = spec.smem_pieces(smem, None if rows is None else len(rows))
+    box = cta.shared16[pieces >> 4].view(np.uint8).reshape(len(pieces), -1)
+    found = _global_rows(cta, spec, start, rows, what, True)
+    if found is not None:
+        data, offsets, inside, first, last = found
+        at, new = offsets[:, None] + np.arange(last - first), box[inside, first:last]
+        data[at] = new if combine is None else combine(data[at], new)

@@ -1,0 +1,83 @@
+"""Runs mutants: which are caught, and by what."""
+
+import collections
+from dataclasses import dataclass
+
+import numpy as np
+
+from fa4_numba.emulator.checks import Severity
+from fa4_numba.errors import Fa4Error
+
+from .mutator import Mutant, mutants
+
+SCHEDULES = ("eager", "late", "random:1", "random:2")
+
+
+@dataclass
+class Outcome:
+    """``caught``: "hazard", "deadlock", "fault", "wrong values", or "" for a survivor; ``message``: what was said."""
+
+    mutant: Mutant
+    caught: str
+    message: str
+
+
+def executed_lines(machine) -> set[int]:
+    """Return the PTX lines of the machine's instructions (not arithmetic) that a checked run has executed."""
+    return {
+        warp.pieces[pc].instruction.line
+        for warp in machine.live.warps
+        for pc in warp.effects
+    }
+
+
+def judge(mutant: Mutant, launch, ptx: str, schedules=SCHEDULES) -> Outcome:
+    """Run a mutant under the schedules until something catches it.
+
+    ``launch(ptx, schedule)`` returns (machine, function that says whether the results are right).
+    """
+    wrong = None
+    for schedule in schedules:
+        try:
+            machine, right = launch(mutant.apply(ptx), schedule)
+            machine.run()
+        except Fa4Error as error:
+            name = type(error).__name__.lower()
+            return Outcome(mutant, {"memoryfault": "fault", "steplimit": "deadlock"}.get(name, name), str(error))
+        serious = [r for r in machine.checker.reports if r.severity >= Severity.WARNING]
+        if serious:
+            return Outcome(mutant, "hazard", str(serious[0]))
+        if wrong is None and not right():
+            wrong = Outcome(mutant, "wrong values", f"schedule {schedule}")
+    return wrong or Outcome(mutant, "", "")
+
+
+def run_all(launch, ptx: str, per_kind: int, progress=None) -> list[Outcome]:
+    """Make and judge mutants of a kernel."""
+    machine, right = launch(ptx, "eager")
+    machine.run()
+    if not right() or any(r.severity >= Severity.WARNING for r in machine.checker.reports):
+        raise AssertionError("the unmutated kernel is not clean")
+    made = mutants(machine.entry.instructions, executed_lines(machine), per_kind)
+    outcomes = []
+    for mutant in made:
+        outcomes.append(judge(mutant, launch, ptx))
+        if progress is not None:
+            progress(outcomes[-1])
+    return outcomes
+
+
+def table(outcomes: list[Outcome]) -> str:
+    """Return counts by kind as Markdown."""
+    rows = collections.defaultdict(collections.Counter)
+    for outcome in outcomes:
+        rows[outcome.mutant.kind][outcome.caught or "survived"] += 1
+    columns = ["hazard", "deadlock", "fault", "wrong values", "survived"]
+    lines = ["| kind | made | " + " | ".join(columns) + " |", "|---" * (len(columns) + 2) + "|"]
+    for kind, counts in rows.items():
+        lines.append(f"| {kind} | {sum(counts.values())} | " + " | ".join(str(counts[c] or "") for c in columns) + " |")
+    return "\n".join(lines)
+
+
+def equal(a: np.ndarray, b: np.ndarray) -> bool:
+    return np.array_equal(a.view(np.uint8), b.view(np.uint8))
