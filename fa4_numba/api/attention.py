@@ -28,6 +28,7 @@ def attention(
     causal_align="bottom-right",
     schedule="eager",
     progress=None,
+    check=False,
     **later,
 ):
     """Compute softmax(scale · q kᵀ) v.
@@ -51,8 +52,10 @@ def attention(
     out : ndarray
         Where to write O: of its shape and dtype.
     schedule, progress
-        For the emulator: when asynchronous work lands ("eager", "late", "random:SEED"), and a callback
+        For the emulator: when asynchronous work lands ("eager", "late", "random:SEED", …), and a callback
         ``progress(done, total)``.
+    check : bool
+        For the emulator: also track hazards. Errors raise ``Hazard``, warnings are ``HazardWarning``.
 
     Returns
     -------
@@ -91,7 +94,7 @@ def attention(
     elif choice.backend == "reference":
         o, lse = _reference(arrays, problem, layout)
     else:
-        o, lse = _kernel(choice.backend, arrays, problem, layout, schedule, progress)
+        o, lse = _kernel(choice.backend, arrays, problem, layout, schedule, progress, check)
     if out is not None:
         out[...] = o
         o = out
@@ -124,7 +127,7 @@ def _reference(arrays, problem: Problem, layout: str):
     return o.astype(arrays[0].dtype), lse
 
 
-def _kernel(backend: str, arrays, problem: Problem, layout: str, schedule: str, progress):
+def _kernel(backend: str, arrays, problem: Problem, layout: str, schedule: str, progress, check: bool):
     """Run the sm_100a kernel, in the emulator or on the GPU, on ``(B, S, H, D)`` views."""
     from ..toolchain import compile_kernel
 
@@ -135,7 +138,9 @@ def _kernel(backend: str, arrays, problem: Problem, layout: str, schedule: str, 
     if backend == "emulator":
         from ..launch.emulate import run
 
-        result = run(kernel, q, k, v, scale=scale, schedule=schedule, progress=progress)
+        result = run(kernel, q, k, v, scale=scale, schedule=schedule, progress=progress, check=check)
+        if check:
+            result.machine.checker.verdict()
         o, lse = result.o, result.lse
     else:
         from ..launch.gpu import run_on_gpu

@@ -6,6 +6,7 @@ import numpy as np
 
 from ..api import Problem, choose_config
 from ..api.attention import attention
+from ..emulator.search import minimise, run_seeds
 from ..errors import ArrayError
 from ..reference import exact
 from ..toolchain import compile_kernel
@@ -63,6 +64,7 @@ def run(arguments) -> int:
         "schedule": arguments.schedule,
         "progress": progress_bar,
         "return_lse": True,
+        "check": arguments.check,
     }
     o, lse = attention(q, k, v, causal=arguments.causal, **options)
     want, want_lse = exact(q, k, v, causal=arguments.causal)
@@ -72,6 +74,36 @@ def run(arguments) -> int:
     print(
         f"O {o.shape}: largest error against float64 {error.max(initial=0):.2e}; LSE {lse_error.max(initial=0):.2e}"
     )
+    if arguments.check:
+        print("hazards: none")
+    if arguments.schedules:
+        return _run_schedules(arguments.schedules, (q, k, v), arguments.causal, options, (o, lse))
     if arguments.output:
         np.save(arguments.output, o.astype(np.float32))
     return 0
+
+
+def _run_schedules(count: int, arrays, causal: bool, options: dict, expected) -> int:
+    """Run random schedules; every one must give the same bits."""
+
+    def attempt(schedule) -> str:
+        o, lse = attention(*arrays, causal=causal, **{**options, "schedule": schedule, "progress": None})
+        for name, got, want in (("O", o, expected[0]), ("LSE", lse, expected[1])):
+            differing = np.flatnonzero(got.view(np.uint8) != want.view(np.uint8))
+            if differing.size:
+                at = np.unravel_index(differing[0] // got.itemsize, got.shape)
+                at = tuple(int(i) for i in at)
+                return f"{name}{list(at)} is {got[at]}, not {want[at]}"
+        return ""
+
+    failures = run_seeds(
+        attempt, range(count), lambda done, total: progress_bar(done, total, what="schedule")
+    )
+    if not failures:
+        print(f"{count} random schedules: the same bits as {options['schedule']}")
+        return 0
+    least = minimise(attempt, failures[0])
+    seeds = ", ".join(str(failure.schedule.seed) for failure in failures[:10])
+    print(f"{len(failures)} of {count} random schedules fail (seeds {seeds})")
+    print(f"seed {least.schedule.seed}, {least.decisions} random decisions are enough: {least.message}")
+    return 1

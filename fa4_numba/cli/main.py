@@ -65,7 +65,17 @@ def build_parser() -> argparse.ArgumentParser:
     sub.add_argument("--seq-k", type=int, default=256, help="keys (default 256)")
     sub.add_argument("--inputs", nargs=3, metavar=("Q", "K", "V"), help=".npy files (batch, seq, heads, dim)")
     sub.add_argument("--output", help="write O to this .npy file (as float32)")
-    sub.add_argument("--schedule", default="eager", help="eager (default), late or random:SEED")
+    sub.add_argument(
+        "--schedule", default="eager", help="eager (default), late, random:SEED or delay:ROLE-OR-UNIT"
+    )
+    sub.add_argument(
+        "--schedules",
+        type=int,
+        default=0,
+        metavar="N",
+        help="also run N random schedules and compare bit for bit; a failing one is minimised",
+    )
+    sub.add_argument("--check", action="store_true", help="track hazards (slower) and print what was found")
     sub.set_defaults(run=emulate.run)
     return parser
 

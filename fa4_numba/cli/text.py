@@ -11,13 +11,13 @@ def region_table(title: str, regions, unit: str) -> str:
     return "\n".join(lines)
 
 
-def progress_bar(done: int, total: int, width: int = 40) -> None:
+def progress_bar(done: int, total: int, width: int = 40, what: str = "CTA") -> None:
     """Draw progress on standard error, on one line."""
     if not sys.stderr.isatty() and done < total:
         return
     filled = width * done // max(total, 1)
     print(
-        f"\r  [{'#' * filled}{'.' * (width - filled)}] CTA {done}/{total}",
+        f"\r  [{'#' * filled}{'.' * (width - filled)}] {what} {done}/{total}",
         end="",
         file=sys.stderr,
         flush=True,

@@ -144,7 +144,9 @@ def _enable(text: str, value: bool) -> str:
     operands = _operands(text)
     operands[4] = "mutant"
     comparison = "eq" if value else "ne"
-    return f"{{ .reg .pred mutant; setp.{comparison}.u32 mutant, 0, 0; {_head(text)} {', '.join(operands)}; }}"
+    return (
+        f"{{ .reg .pred mutant; setp.{comparison}.u32 mutant, 0, 0; {_head(text)} {', '.join(operands)}; }}"
+    )
 
 
 def mutants(instructions, executed: set[int], per_kind: int) -> list[Mutant]:
@@ -159,9 +161,7 @@ def mutants(instructions, executed: set[int], per_kind: int) -> list[Mutant]:
     """
     made = []
     for kind, (prefixes, change) in KINDS.items():
-        sites = [
-            ins for ins in instructions if ins.line in executed and _opcode(ins).startswith(prefixes)
-        ]
+        sites = [ins for ins in instructions if ins.line in executed and _opcode(ins).startswith(prefixes)]
         if kind == "dropped arrive":
             sites = [ins for ins in sites if "expect_tx" not in ins.op]
         step = max(len(sites) / per_kind, 1)

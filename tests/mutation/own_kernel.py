@@ -38,7 +38,9 @@ def launch(ptx: str, schedule: str):
 
 def main():
     per_kind = int(sys.argv[1]) if len(sys.argv) > 1 else 2
-    show = lambda outcome: print(f"{outcome.caught or 'SURVIVED':<13} {outcome.mutant}\n    {outcome.message[:400]}", flush=True)
+    show = lambda outcome: print(
+        f"{outcome.caught or 'SURVIVED':<13} {outcome.mutant}\n    {outcome.message[:400]}", flush=True
+    )
     outcomes = run_all(launch, _kernel().ptx, per_kind, show)
     print(table(outcomes))
     caught = sum(bool(outcome.caught) for outcome in outcomes)

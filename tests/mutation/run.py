@@ -24,11 +24,7 @@ class Outcome:
 
 def executed_lines(machine) -> set[int]:
     """Return the PTX lines of the machine's instructions (not arithmetic) that a checked run has executed."""
-    return {
-        warp.pieces[pc].instruction.line
-        for warp in machine.live.warps
-        for pc in warp.effects
-    }
+    return {warp.pieces[pc].instruction.line for warp in machine.live.warps for pc in warp.effects}
 
 
 def judge(mutant: Mutant, launch, ptx: str, schedules=SCHEDULES) -> Outcome:
@@ -43,7 +39,9 @@ def judge(mutant: Mutant, launch, ptx: str, schedules=SCHEDULES) -> Outcome:
             machine.run()
         except Fa4Error as error:
             name = type(error).__name__.lower()
-            return Outcome(mutant, {"memoryfault": "fault", "steplimit": "deadlock"}.get(name, name), str(error))
+            return Outcome(
+                mutant, {"memoryfault": "fault", "steplimit": "deadlock"}.get(name, name), str(error)
+            )
         serious = [r for r in machine.checker.reports if r.severity >= Severity.WARNING]
         if serious:
             return Outcome(mutant, "hazard", str(serious[0]))
@@ -75,7 +73,9 @@ def table(outcomes: list[Outcome]) -> str:
     columns = ["hazard", "deadlock", "fault", "wrong values", "survived"]
     lines = ["| kind | made | " + " | ".join(columns) + " |", "|---" * (len(columns) + 2) + "|"]
     for kind, counts in rows.items():
-        lines.append(f"| {kind} | {sum(counts.values())} | " + " | ".join(str(counts[c] or "") for c in columns) + " |")
+        lines.append(
+            f"| {kind} | {sum(counts.values())} | " + " | ".join(str(counts[c] or "") for c in columns) + " |"
+        )
     return "\n".join(lines)
 
 

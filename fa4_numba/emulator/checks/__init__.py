@@ -5,6 +5,6 @@ clock; every access to shared and tensor memory is compared with those before it
 """
 
 from .checker import Checker
-from .reports import FIXES, Report, Severity
+from .reports import FIXES, HazardWarning, Report, Severity
 
-__all__ = ["FIXES", "Checker", "Report", "Severity"]
+__all__ = ["FIXES", "Checker", "HazardWarning", "Report", "Severity"]

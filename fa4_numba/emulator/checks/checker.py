@@ -1,12 +1,14 @@
 """The checker: told by the machine what every warp and unit does, it keeps their clocks and judges their accesses."""
 
+import warnings
 from dataclasses import dataclass, field
 
 import numpy as np
 
+from ...errors import Hazard
 from ...layout.banks import bank_conflicts
 from .clocks import Clock, Components
-from .reports import FIXES, Report, Severity
+from .reports import FIXES, HazardWarning, Report, Severity
 from .shadow import NOBODY, UNKNOWN, Events, Shadow
 
 _GRANULE = 4  # bytes of shared memory that share a shadow
@@ -67,6 +69,14 @@ class Checker:
         """Everything found, the worst first."""
         return sorted(self._found.values(), key=lambda report: -report.severity)
 
+    def verdict(self) -> None:
+        """Raise ``Hazard`` if there are errors; warn of warnings."""
+        for report in self.of(Severity.WARNING):
+            warnings.warn(str(report), HazardWarning, stacklevel=3)
+        errors = self.of(Severity.ERROR)
+        if errors:
+            raise Hazard("\n".join([f"{len(errors)} hazards", *map(str, errors)]))
+
     def of(self, severity: Severity) -> list[Report]:
         return [report for report in self.reports if report.severity is severity]
 
@@ -102,6 +112,7 @@ class Checker:
         self._meetings: dict[object, Clock] = {}
         self._released: dict[tuple, Clock] = {}
         self._atomics = Clock(self.size)
+        self._stores_issued: dict = {}  # warp → (group of its last bulk store, instruction)
         self._loading: dict = {}  # warp → its tcgen05.ld that it has not waited for
         self._remote: list[tuple] = []  # (agent's component, time, the barrier's CTA, place)
 
@@ -113,7 +124,10 @@ class Checker:
         )
 
     def finish(self) -> None:
-        """The cluster has ended: look for arrivals that an exited CTA may have missed."""
+        """The cluster has ended: look for stores and arrivals that an exited CTA may have missed."""
+        for warp, (group, ins) in self._stores_issued.items():
+            if self.warp[warp].clock.seen[self.bulk[warp][0]] < group:
+                self._report("exit under a bulk store", warp.where(ins), None, "shared memory")
         for component, time, cta, place in self._remote:
             if not any(self.warp[warp].clock.seen[component] >= time for warp in cta.warps):
                 self._report("exit before arrival", place, None, f"CTA rank {cta.rank}")
@@ -244,6 +258,7 @@ class Checker:
             return Agent(clock, tensor[0], "multiply", tensor[1], cta)
         if name == "tma store":
             bulk = self.bulk[self.current_warp]
+            self._stores_issued[self.current_warp] = bulk[1] + 1, self.instruction
             return Agent(clock, bulk[0], "bulk store", bulk[1] + 1, cta)
         return Agent(clock, 0, "copy", UNKNOWN, cta)
 

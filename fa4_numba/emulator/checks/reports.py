@@ -49,6 +49,11 @@ FIXES = {
         "overwrites what a bulk store may still read",
         "cp.async.bulk.wait_group.read in the storing thread, then synchronise, before the buffer is used again",
     ),
+    "exit under a bulk store": (
+        Severity.ERROR,
+        "may still read shared memory when its CTA has exited",
+        "cp.async.bulk.commit_group and wait_group (.read) in the storing thread before it exits",
+    ),
     "two writes": (
         Severity.ERROR,
         "overwrites what another party writes, with no order between the two",
@@ -95,6 +100,10 @@ FIXES = {
         "tcgen05.wait::ld before the registers are used by others (ptxas orders the registers of the warp itself)",
     ),
 }
+
+
+class HazardWarning(UserWarning):
+    """A hazard of severity "warning" in an emulated kernel."""
 
 
 @dataclass

@@ -83,7 +83,7 @@ class Machine:
     entry : str
         Kernel name; needed if the module has several.
     schedule : str
-        "eager", "late" or "random:SEED".
+        "eager", "late", "random:SEED", "delay:ROLE-OR-UNIT", or a schedule of ``machine.schedule``.
     trace : bool
         Record a timeline of roles, stages and asynchronous units.
     shared_names : dict
