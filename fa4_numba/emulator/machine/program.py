@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from ..isa.registry import CLOCKS
 from ..ptx.blocks import EXIT, Block
 from ..ptx.module import Instruction, Special, Symbol
@@ -24,6 +26,7 @@ class Piece:
     taken: int = ENDED
     following: int = ENDED
     meeting: int = ENDED
+    cost: np.ndarray | None = None  # what the timing model counts each time it runs
 
     @property
     def instruction(self) -> Instruction | None:

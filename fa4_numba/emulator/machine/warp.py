@@ -8,7 +8,7 @@ import numpy as np
 from ...errors import EmulatorError, MemoryFault
 from ..isa.registry import bind_effect
 from ..ptx.module import Imm, Reg, Special, Symbol
-from .interpreter import DIVERGED, EFFECT, ENDED, INTERPRET, MET, Interpreter
+from .interpreter import DIVERGED, EFFECT, ENDED, INTERPRET, MET, TURN_OVER, Interpreter
 from .memory import LOCAL_WINDOW, RANK_SHIFT
 from .program import Piece
 from .state import HEADER, LANES, ROW_DTYPE, StateLayout, aligned_buffer, row_bytes
@@ -204,19 +204,32 @@ class Warp:
         self.budget = budget
         advance = self.engine.advance
         while not self.done and self.waiting is None:
-            why = advance()
-            if why == EFFECT:
-                self._effect()
-            elif why == MET:
-                self._reconverge()
-            elif why == DIVERGED:
-                self._part(self.pieces[self.state["pc"]])
-            elif why == INTERPRET:
-                self.interpreter.interpret()
-            elif why == ENDED:
-                self._lanes_end(self.mask.copy())
-            else:
+            if not self.deal_with(advance()):
                 return
+
+    def run_to_effect(self, budget: int) -> int:
+        """Run until the machine has to do an instruction, which is left to it, or the turn or the warp ends."""
+        self.budget = budget
+        while not self.done:
+            why = self.engine.advance()
+            if why in (EFFECT, TURN_OVER):
+                return why
+            self.deal_with(why)
+        return ENDED
+
+    def deal_with(self, why: int) -> bool:
+        """Do what an engine came back for; return False if its turn is over."""
+        if why == EFFECT:
+            self._effect()
+        elif why == MET:
+            self._reconverge()
+        elif why == DIVERGED:
+            self._part(self.pieces[self.state["pc"]])
+        elif why == INTERPRET:
+            self.interpreter.interpret()
+        elif why == ENDED:
+            self._lanes_end(self.mask.copy())
+        return why != TURN_OVER
 
     def _effect(self) -> None:
         pc = int(self.state["pc"])
