@@ -4,7 +4,8 @@ It knows nothing of attention: PTX text, launch shape and arrays in; memory, tra
 and ml_dtypes only.
 """
 
-from .machine.machine import Event, Machine, RunStats
+from .machine.inspection import Event, RunStats
+from .machine.machine import Machine
 from .machine.memory import GlobalMemory
 from .perfetto import perfetto_json
 from .ptx import Module, parse

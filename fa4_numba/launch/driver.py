@@ -52,7 +52,9 @@ def encode_tensor_map(spec: TensorMapSpec) -> bytes:
             spec.rank,
             spec.address,
             [d.cuuint64_t(n) for n in spec.shape],
-            [d.cuuint64_t(n) for n in spec.strides_bytes],
+            [
+                d.cuuint64_t(n) for n in spec.strides_bytes or (16,)
+            ],  # the driver takes no null pointer, even for rank 1
             [d.cuuint32_t(n) for n in spec.box],
             [d.cuuint32_t(1)] * spec.rank,
             d.CUtensorMapInterleave.CU_TENSOR_MAP_INTERLEAVE_NONE,

@@ -1,6 +1,7 @@
 """Tensor maps: what the TMA engine knows of a tensor and of the box that it copies."""
 
 from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
 
 import numpy as np
 
@@ -115,7 +116,7 @@ class TensorMapSpec:
     def element_bytes(self) -> int:
         return ELEMENT_BYTES[self.dtype]
 
-    @property
+    @cached_property
     def copied(self) -> tuple[int, ...]:
         """Elements of the box that are copied along each dimension."""
         return tuple(-(-b // s) for b, s in zip(self.box, self.element_strides))
@@ -125,7 +126,7 @@ class TensorMapSpec:
         """Bytes of a box row in shared memory."""
         return self.box[0] * self.element_bytes
 
-    @property
+    @cached_property
     def box_bytes(self) -> int:
         """Bytes of a full box: what one copy adds to a barrier's tx-count, clipped or not."""
         return int(np.prod(self.copied)) * self.element_bytes
@@ -184,12 +185,36 @@ class TensorMapSpec:
         last = max(first, min(self.box[0], self.shape[0] - coordinates[0]))
         return offsets, first, last
 
+    def whole(self, coordinates) -> tuple[int, int] | None:
+        """Return (first byte from ``address``, bytes to the last one) of a box that sticks out nowhere, else None."""
+        reach = self._reach
+        if not all(0 <= c <= size - r for c, size, r in zip(coordinates, self.shape, reach)):
+            return None
+        pitches = (self.element_bytes, *self.strides_bytes)
+        start = sum(c * pitch for c, pitch in zip(coordinates, pitches))
+        return start, sum((r - 1) * pitch for r, pitch in zip(reach, pitches)) + self.element_bytes
+
+    @cached_property
+    def _reach(self) -> tuple[int, ...]:
+        return tuple((n - 1) * step + 1 for n, step in zip(self.copied, self.element_strides))
+
+    def box_view(self, data: np.ndarray, first: int) -> np.ndarray:
+        """Return the bytes of a whole box that starts at ``data[first]``, as a view: (…, bytes of a row)."""
+        pitches = [p * step for p, step in zip(self.strides_bytes, self.element_strides[1:])]
+        shape = (*reversed(self.copied[1:]), self.row_bytes)
+        return np.ndarray(shape, np.uint8, data, first, (*reversed(pitches), 1))
+
     def smem_pieces(self, smem_address: int, rows: int | None = None) -> np.ndarray:
         """Return the address of each 16-byte piece of a box at ``smem_address``: (rows, pieces per row).
 
         The box is dense, innermost dimension fastest; the swizzle permutes pieces by the absolute address.
         """
-        pieces = self.row_bytes // 16
-        rows = int(np.prod(self.copied[1:], dtype=np.int64)) if rows is None else rows
-        linear = smem_address + 16 * np.arange(rows * pieces, dtype=np.int64)
-        return swizzle_address(linear, self.swizzle).reshape(rows, pieces)
+        rows = self.box_bytes // self.row_bytes if rows is None else rows
+        phase = smem_address & 1023  # swizzles repeat every 1024 bytes
+        return _pieces(phase, rows, self.row_bytes // 16, self.swizzle) + (smem_address - phase)
+
+
+@lru_cache(maxsize=256)
+def _pieces(start: int, rows: int, pieces: int, swizzle: Swizzle) -> np.ndarray:
+    linear = start + 16 * np.arange(rows * pieces, dtype=np.int64)
+    return swizzle_address(linear, swizzle).reshape(rows, pieces)

@@ -164,6 +164,8 @@ def mutants(instructions, executed: set[int], per_kind: int) -> list[Mutant]:
         sites = [ins for ins in instructions if ins.line in executed and _opcode(ins).startswith(prefixes)]
         if kind == "dropped arrive":
             sites = [ins for ins in sites if "expect_tx" not in ins.op]
+        if kind == "misaligned copy":
+            sites = [ins for ins in sites if "complete_tx" in ins.op]
         step = max(len(sites) / per_kind, 1)
         for i in range(min(per_kind, len(sites))):
             ins = sites[int(i * step)]

@@ -3,7 +3,7 @@
 Import order matters: the environment of CuTe DSL must be set before flash_attn is imported.
 """
 
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 
 from fa4_numba.emulator.driver.cute import prepare_environment
 
@@ -73,7 +73,7 @@ def forward(
     q = tensor(batch, sq, heads, d).to(dtype)
     k, v = tensor(batch, sk, kv_heads, d, seed=1).to(dtype), tensor(batch, sk, kv_heads, dv, seed=2).to(dtype)
     sink = tensor(heads, seed=3) if options.pop("sink", False) else None
-    with flag(switch) if switch else contextmanager(lambda: iter([None]))():
+    with flag(switch) if switch else nullcontext():
         out, lse = flash_attn_func(q, k, v, learnable_sink=sink, return_lse=True, **options)
     causal, window = options.get("causal", False), options.get("window_size")
     masks = {"causal": causal, "softcap": options.get("softcap")}

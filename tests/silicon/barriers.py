@@ -168,7 +168,7 @@ cp.async.wait_group 0; ld.shared.v4.b32 {{%r0, %r1, %r2, %r3}}, [%s+4096]; st.gl
 @%lead mbarrier.init.shared::cta.b64 [%smem+2048], {count}; bar.sync 0; {forms["16"]}
 cp.async.mbarrier.arrive{noinc}.shared::cta.b64 [%smem+2048]; mbarrier.arrive.shared::cta.b64 %state, [%smem+2048];
 W: mbarrier.test_wait.parity.shared::cta.b64 %ok, [%smem+2048], 0; @!%ok bra W;
-xor.b32 %s, %s, 1024; {read}"""
+xor.b32 %n, %thread, 64; mad.lo.u32 %s, %n, 16, %smem; {read}"""
         yield Case(f"cp.async.mbarrier.arrive{noinc}", body, data, 2048, 128, shared_bytes=2112)
 
 

@@ -13,7 +13,7 @@ from fa4_numba.layout import TensorMapSpec
 HEADER = ".version 8.7\n.target sm_90a\n.address_size 64\n.extern .shared .align 1024 .b8 smem[];\n"
 UNWRITTEN = 0xA5  # what output bytes hold before the kernel runs
 
-_PROLOGUE = """.reg .b64 %in, %out; .reg .b32 %thread, %gid, %cta, %threads, %smem;
+PROLOGUE = """.reg .b64 %in, %out; .reg .b32 %thread, %gid, %cta, %threads, %smem;
 ld.param.u64 %in, [in]; ld.param.u64 %out, [out];
 mov.u32 %thread, %tid.x; mov.u32 %cta, %ctaid.x; mov.u32 %threads, %ntid.x;
 mad.lo.s32 %gid, %cta, %threads, %thread; mov.u32 %smem, smem;
@@ -100,7 +100,7 @@ class Case:
         cluster = f".explicitcluster .reqnctapercluster {self.cluster}, 1, 1" if self.cluster > 1 else ""
         return (
             f".visible .entry {self.entry}(.param .u64 in, .param .u64 out{maps}) .maxntid {self.threads} {cluster}\n"
-            f"{{\n{_PROLOGUE}{self.body}\nret;\n}}\n"
+            f"{{\n{PROLOGUE}{self.body}\nret;\n}}\n"
         )
 
     def ptx(self) -> str:

@@ -158,7 +158,7 @@ def copies(size: int):
             shared_bytes=BARRIER + 64,
             maps=(("in", tensor),),
         )
-    plain = setup.replace(" mov.b64 %m, map0;", "")
+    plain = setup.replace(" mov.b64 %m, map0; cvta.param.u64 %m, %m;", "")
     put = """mad.lo.u32 %i, %thread, 4, %smem; mad.lo.u32 %base, %gid, 77, 5; st.shared.b32 [%i], %base; st.shared.b32 [%i+128], %rank;
 fence.proxy.async.shared::cta; bar.sync 0;"""
     far = f"""add.u32 %base, %rank, 1; rem.u32 %base, %base, {size}; add.u32 %s, %smem, 128; mapa.shared::cluster.u32 %s, %s, %base;

@@ -2,9 +2,11 @@
 
 from itertools import product
 
+import numpy as np
+
 from .case import Close, lanes
 from .integer import simple
-from .values import operands
+from .values import COUNT, operands, random_bits
 
 ROUNDINGS = ("rn", "rz", "rm", "rp")
 COMPARE = ("eq", "ne", "lt", "le", "gt", "ge")
@@ -53,7 +55,7 @@ def half():
             if kind.startswith("bf16") and (ftz or sat):
                 continue
             yield simple(f"{op}.rn{ftz}{sat}.{kind}", kind, sources)
-            if not op == "fma" and kind.startswith("f16"):
+            if op != "fma" and kind.startswith("f16"):
                 yield simple(f"{op}{ftz}{sat}.{kind}", kind, sources)
         if op == "fma":
             yield simple(f"fma.rn.relu.{kind}", kind, sources)
@@ -124,6 +126,43 @@ def approximations():
         yield simple(f"tanh.approx.{kind}", kind, [kind], compare=Close(dtype, *error))
 
 
+def boundaries():
+    """Results just below the smallest normal f32, where rounding and flushing meet; NaNs that mark what is out of bounds."""
+    mantissa = (random_bits(COUNT, 21) & np.uint64(0x7FFFFF)).astype(np.uint32)
+    a = (mantissa | np.uint32(0x3F800000)).view(np.float32)  # 1 to 2
+    b = (2.0**-126 / a.astype(np.float64)).astype(np.float32)
+    steps = (np.arange(COUNT) % 7 - 3).astype(np.int32)
+    b = np.where(np.arange(COUNT) % 2, np.float32(2.0**-126), b)
+    a = np.where(np.arange(COUNT) % 2, (np.full(COUNT, 0x3F800000, np.int32) + steps - 1).view(np.float32), a)
+    c = np.resize(np.array([0, 1, 0x80000001, 0x807FFFFF, 0x00800000, 0x80800000], np.uint32), COUNT)
+    tiny = [("f32", a.view(np.uint32)), ("f32", b.view(np.uint32)), ("f32", c)]
+    inverse = [("f32", (1 / b.astype(np.float64)).astype(np.float32).view(np.uint32))]
+    for ftz, sat in product(("", ".ftz"), ("", ".sat")):
+        yield lanes(f"mul.rn{ftz}{sat}.f32 near tiny", f"mul.rn{ftz}{sat}.f32 %x, %a, %b;", ["f32"], tiny[:2])
+        yield lanes(f"fma.rn{ftz}{sat}.f32 near tiny", f"fma.rn{ftz}{sat}.f32 %x, %a, %b, %c;", ["f32"], tiny)
+    for ftz, rounding in product(("", ".ftz"), ROUNDINGS):
+        yield lanes(
+            f"mul.{rounding}{ftz}.f32 at tiny", f"mul.{rounding}{ftz}.f32 %x, %a, %b;", ["f32"], tiny[:2]
+        )
+        text = f"div.{rounding}{ftz}.f32 %x, %b, %a;"
+        yield lanes(f"div.{rounding}{ftz}.f32 near tiny", text, ["f32"], tiny[:2])
+        yield lanes(
+            f"rcp.{rounding}{ftz}.f32 near tiny", f"rcp.{rounding}{ftz}.f32 %x, %a;", ["f32"], inverse
+        )
+    for kind, first in (("f16", 0x7C00), ("bf16", 0x7F80)):
+        count = 0x8000 - first
+        patterns = np.concatenate([np.arange(first, 0x8000), np.arange(first, 0x8000) | 0x8000]).astype(
+            np.uint16
+        )
+        one = np.full(2 * count, {"f16": 0x3C00, "bf16": 0x3F80}[kind], np.uint16)
+        for position in range(3):
+            sources = [(kind, one)] * 3
+            sources[position] = (kind, patterns)
+            yield lanes(
+                f"fma.rn.oob.{kind} operand {position}", f"fma.rn.oob.{kind} %x, %a, %b, %c;", [kind], sources
+            )
+
+
 def cases():
     """Return every case of this family."""
-    return [*single(), *double(), *half(), *comparisons(), *approximations()]
+    return [*single(), *double(), *half(), *comparisons(), *approximations(), *boundaries()]

@@ -31,15 +31,18 @@ def cubin_of(family: str, folder: Path) -> bytes:
 
 
 def work(family: str, cubins: Path, scratch: Path, skip: list[str]) -> None:
-    """Run the cases that have no answer yet; the name of the one that runs stands in ``scratch``."""
+    """Run the cases that have no answer yet, or that of an older description; the name of the one that runs stands in ``scratch``."""
     from .device import Device, description
 
     path, current = Path(scratch, f"{family}.npz"), Path(scratch, f"{family}.current")
-    done = dict(Recording.load(family, scratch).outputs) if path.exists() else {}
+    cases, done = cases_of(family), dict(Recording.load(family, scratch).outputs) if path.exists() else {}
+    done = {
+        name: answer for name, answer in done.items() if name in cases and cases[name].digest == answer[0]
+    }
     facts = {**description(), "date": datetime.date.today().isoformat()}
     device, saved = Device(cubin_of(family, cubins)), time.monotonic()
     try:
-        for name, case in cases_of(family).items():
+        for name, case in cases.items():
             if name in done or name in skip:
                 continue
             current.write_text(name)

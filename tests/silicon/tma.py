@@ -38,7 +38,7 @@ def array_bytes(tensor: TensorMapSpec) -> int:
 
 
 SETUP = f""".reg .b64 %p, %q, %m; .reg .b32 %i, %s, %bar, %r<4>; .reg .pred %lead, %more, %done;
-setp.eq.u32 %lead, %thread, 0; add.s32 %bar, %smem, {BARRIER}; mov.b64 %m, map0;
+setp.eq.u32 %lead, %thread, 0; add.s32 %bar, %smem, {BARRIER}; mov.b64 %m, map0; cvta.param.u64 %m, %m;
 @%lead mbarrier.init.shared::cta.b64 [%bar], 1; fence.mbarrier_init.release.cluster; bar.sync 0;"""
 WAIT = "WAIT: mbarrier.try_wait.parity.shared::cta.b64 %done, [%bar], 0; @!%done bra WAIT;"
 
@@ -166,18 +166,18 @@ def bulk():
     """cp.async.bulk and cp.reduce.async.bulk of contiguous bytes, and prefetches."""
     data = random_bits(512, 7).view(np.uint8)
     for size, at in ((16, 0), (1024, 16), (4096 - 16, 0)):
-        body = f"""{SETUP.replace(" mov.b64 %m, map0;", "")} {fill(4096)} add.s32 %s, %smem, {at}; add.s64 %p, %in, {at};
+        body = f"""{SETUP.replace(" mov.b64 %m, map0; cvta.param.u64 %m, %m;", "")} {fill(4096)} add.s32 %s, %smem, {at}; add.s64 %p, %in, {at};
 @%lead mbarrier.arrive.expect_tx.shared::cta.b64 _, [%bar], {size};
 @%lead cp.async.bulk.prefetch.L2.global [%p], {size};
 @%lead cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%s], [%p], {size}, [%bar];
 {WAIT} {dump(4096)}"""
         yield Case(f"bulk load of {size} bytes to {at}", body, data, 4096, shared_bytes=BARRIER + 64)
-        body = f"""{SETUP.replace(" mov.b64 %m, map0;", "")} {copy_to_shared(4096)} add.s32 %s, %smem, {at}; add.s64 %p, %out, {at};
+        body = f"""{SETUP.replace(" mov.b64 %m, map0; cvta.param.u64 %m, %m;", "")} {copy_to_shared(4096)} add.s32 %s, %smem, {at}; add.s64 %p, %out, {at};
 @!%lead bra END;
 cp.async.bulk.global.shared::cta.bulk_group [%p], [%s], {size};
 cp.async.bulk.commit_group; cp.async.bulk.wait_group.read 0; cp.async.bulk.wait_group 0; END:"""
         yield Case(f"bulk store of {size} bytes to {at}", body, data, 4096, shared_bytes=BARRIER + 64)
-    groups = f"""{SETUP.replace(" mov.b64 %m, map0;", "")} {copy_to_shared(4096)}
+    groups = f"""{SETUP.replace(" mov.b64 %m, map0; cvta.param.u64 %m, %m;", "")} {copy_to_shared(4096)}
 @!%lead bra END;
 cp.async.bulk.global.shared::cta.bulk_group [%out], [%smem], 1024; cp.async.bulk.commit_group;
 add.s64 %p, %out, 1024; cp.async.bulk.global.shared::cta.bulk_group [%p], [%smem], 512; cp.async.bulk.commit_group;
@@ -193,7 +193,7 @@ cp.async.bulk.commit_group; cp.async.bulk.wait_group 1; cp.async.bulk.wait_group
         count = 2048 * 8 // BITS[kind]
         values = [operand(kind, 8 + i, count, i, 2) for i in range(2)]
         noftz = ".noftz" if kind in ("f16", "bf16") and operation == "add" else ""
-        body = f"""{SETUP.replace(" mov.b64 %m, map0;", "")} {copy_to_shared(2048)} mov.u32 %i, %thread;
+        body = f"""{SETUP.replace(" mov.b64 %m, map0; cvta.param.u64 %m, %m;", "")} {copy_to_shared(2048)} mov.u32 %i, %thread;
 FIRST: mad.wide.u32 %p, %i, 4, %in; mad.wide.u32 %q, %i, 4, %out; ld.global.b32 %r0, [%p+2048]; st.global.b32 [%q], %r0;
 add.s32 %i, %i, %threads; setp.lt.u32 %more, %i, 512; @%more bra FIRST;
 fence.proxy.async; bar.sync 0;

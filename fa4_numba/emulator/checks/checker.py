@@ -256,7 +256,7 @@ class Checker:
             tensor[1] += 1
             clock.seen[tensor[0]] = tensor[1]  # the tensor core works in order
             return Agent(clock, tensor[0], "multiply", tensor[1], cta)
-        if name == "tma store":
+        if name in ("tma store", "bulk store"):
             bulk = self.bulk[self.current_warp]
             self._stores_issued[self.current_warp] = bulk[1] + 1, self.instruction
             return Agent(clock, bulk[0], "bulk store", bulk[1] + 1, cta)

@@ -54,7 +54,7 @@ class CudaRuntime:
         finally:
             self._ptx, self._session = outer
             if self._error is not None:
-                raise self._error
+                raise self._error from None
 
     def load(self, code: bytes, symbol: str):
         """Link object code against the callbacks. Return (what keeps it alive, address of ``symbol``)."""
@@ -64,7 +64,9 @@ class CudaRuntime:
         llvm.initialize_native_target()
         llvm.initialize_native_asmprinter()
         if not self._callbacks:
-            llvm.load_library_permanently(tvm_ffi.libinfo.find_libtvm_ffi())
+            library = tvm_ffi.libinfo.find_libtvm_ffi()
+            llvm.load_library_permanently(library)
+            self._tvm = ctypes.CDLL(library)
             self._export(llvm)
         machine = llvm.Target.from_default_triple().create_target_machine()
         engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine)
@@ -151,6 +153,8 @@ class CudaRuntime:
         return 0
 
     def _raised(self, error) -> int:
+        """The host code is about to report a failure: TVM's error must exist. running() raises the real one."""
+        self._tvm.TVMFFIErrorSetRaisedFromCStr(b"RuntimeError", b"the emulated launch failed")
         return 0
 
     def _launch(self, config, kernel, args) -> int:

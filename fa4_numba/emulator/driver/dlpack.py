@@ -28,12 +28,9 @@ class _Tensor(ctypes.Structure):
 
 
 class _Managed(ctypes.Structure):
-    pass
+    _fields_ = [("tensor", _Tensor), ("context", ctypes.c_void_p), ("deleter", ctypes.c_void_p)]
 
 
-_DELETER = ctypes.CFUNCTYPE(None, ctypes.POINTER(_Managed))
-_Managed._fields_ = [("tensor", _Tensor), ("context", ctypes.c_void_p), ("deleter", _DELETER)]
-_ignore = _DELETER(lambda managed: None)
 _new_capsule = ctypes.pythonapi.PyCapsule_New
 _new_capsule.restype = ctypes.py_object
 _new_capsule.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
@@ -46,7 +43,7 @@ class _Exporter:
         integers = lambda values: (ctypes.c_int64 * len(values))(*values)
         self._shape, self._strides = integers(shape), integers(strides)
         tensor = _Tensor(address, _Device(_CUDA, 0), len(shape), _dtype(dtype), self._shape, self._strides, 0)
-        self._managed = _Managed(tensor, None, _ignore)
+        self._managed = _Managed(tensor, None, None)  # no deleter: nothing to free
 
     def __dlpack__(self, **options):
         return _new_capsule(ctypes.addressof(self._managed), b"dltensor", None)

@@ -8,7 +8,8 @@ from pathlib import Path
 import numpy as np
 
 from ...errors import LaunchError
-from ..machine.machine import Machine, RunStats
+from ..machine.inspection import RunStats
+from ..machine.machine import Machine
 from ..machine.memory import GlobalMemory
 from ..ptx import Module, parse
 

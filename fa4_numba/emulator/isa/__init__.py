@@ -1,59 +1,16 @@
 """What each instruction does, written once. Importing this package fills the registry."""
 
-from . import (
-    arithmetic,
-    bit_fields,
-    bulk,
-    carry,
-    cluster,
-    comparisons,
-    control,
-    conversion,
-    floating,
-    integer,
-    launch_control,
-    memory,
-    moves,
-    synchronisation,
-    tcgen05_alloc,
-    tcgen05_copy,
-    tcgen05_data,
-    tcgen05_mma,
-    tensor_maps,
-    tma,
-    wide,
-)
+from importlib import import_module
+from pkgutil import iter_modules
+
 from .registry import ALU, EFFECT, check
 from .tcgen05_data import land_stores
 from .tensor_core import flush
 
-__all__ = [
-    "ALU",
-    "EFFECT",
-    "arithmetic",
-    "bit_fields",
-    "bulk",
-    "carry",
-    "check",
-    "cluster",
-    "comparisons",
-    "control",
-    "conversion",
-    "end_of_warp",
-    "floating",
-    "integer",
-    "launch_control",
-    "memory",
-    "moves",
-    "synchronisation",
-    "tcgen05_alloc",
-    "tcgen05_copy",
-    "tcgen05_data",
-    "tcgen05_mma",
-    "tensor_maps",
-    "tma",
-    "wide",
-]
+__all__ = ["ALU", "EFFECT", "check", "end_of_warp"]
+
+for _module in iter_modules(__path__):
+    import_module(f"{__name__}.{_module.name}")
 
 
 def end_of_warp(warp) -> None:

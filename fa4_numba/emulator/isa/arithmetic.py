@@ -28,8 +28,8 @@ _HALF = {
     "add": halves.half_add,
     "sub": halves.half_sub,
     "mul": halves.half_mul,
-    "min": lambda ins: halves.half_pick(ins, floating.extremum(ins, len(ins.args) - 1), len(ins.args) - 1),
-    "max": lambda ins: halves.half_pick(ins, floating.extremum(ins, len(ins.args) - 1), len(ins.args) - 1),
+    "min": lambda ins: halves.half_pick(ins, *floating.extremum_of(ins)),
+    "max": lambda ins: halves.half_pick(ins, *floating.extremum_of(ins)),
     "neg": halves.half_sign,
     "abs": halves.half_sign,
 }

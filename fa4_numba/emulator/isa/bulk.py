@@ -1,14 +1,7 @@
 """Bulk groups: which of a warp's asynchronous stores are still in flight."""
 
-from ..machine.waiting import BulkWait
+from ..machine.waiting import GroupWait
 from .registry import effect
-
-
-def current_group(warp) -> dict:
-    """Return the bulk group that the warp's copies join until it commits."""
-    if not warp.bulk_groups or warp.bulk_groups[-1]["committed"]:
-        warp.bulk_groups.append({"open": 0, "committed": False})
-    return warp.bulk_groups[-1]
 
 
 @effect("cp.async.bulk.commit_group")
@@ -16,7 +9,7 @@ def commit_group(warp, ins):
     """Close the current bulk group."""
 
     def run():
-        current_group(warp)["committed"] = True
+        warp.bulk_groups.commit()
         if warp.cta.machine.checker is not None:
             warp.cta.machine.checker.bulk_committed(warp)
 
@@ -25,13 +18,18 @@ def commit_group(warp, ins):
 
 @effect("cp.async.bulk.wait_group")
 def wait_group(warp, ins):
-    """Wait until at most n groups are incomplete (``.read``: have not read their source yet; here the same)."""
+    """Wait until at most the newest n groups are incomplete (``.read``: have not read their source yet; here the same)."""
     allowed = int(ins.args[0].value)
 
     def run():
         if warp.cta.machine.checker is not None:
             warp.cta.machine.checker.bulk_waited(warp, allowed)
-        wait = BulkWait(warp, allowed)
-        return None if wait.ready() else wait
+        return wait_for(warp.bulk_groups, allowed)
 
     return run
+
+
+def wait_for(groups, allowed: int):
+    """Return what the warp waits for, or None if it need not."""
+    wait = GroupWait(groups, allowed)
+    return None if wait.ready() else wait

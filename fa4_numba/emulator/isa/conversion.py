@@ -25,7 +25,7 @@ def convert(ins) -> Alu:
     to, source = _types(ins)
     if to == "tf32":
         return _to_tf32(ins)
-    if to.endswith("x2") or source.endswith("x2") or to.endswith("x4"):
+    if to.endswith(("x2", "x4")) or source.endswith("x2"):
         return _pairs(ins, to, source)
     if _is_integer(source) and _is_integer(to):
         return _between_integers(ins, np.dtype(DTYPE[source]), np.dtype(DTYPE[to]))
@@ -113,7 +113,7 @@ def _float_to_integer(ins, source: str, target) -> Alu:
 def _integer_to_float(ins, source, to: str) -> Alu:
     """Rounded once, from the exact value as a sum of two f64."""
     mode = direction(ins)
-    half, low = np.int64(32), np.int64(0xFFFFFFFF)
+    low = np.int64(0xFFFFFFFF)
 
     def function(a):
         if to in ("f32", "f64") and mode is None:

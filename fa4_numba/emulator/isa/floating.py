@@ -14,6 +14,7 @@ from .rounding import (
     directed,
     exact_sum_toward,
     flush,
+    flush_bits,
     flush_product,
     fma,
     propagate_nan,
@@ -28,10 +29,10 @@ def is_float(ins) -> bool:
     return ins.parts[-1] in FLOATS
 
 
-def _float_alu(ins, function, operands: int, exact: bool = False) -> Alu:
+def _float_alu(ins, function, operands: int, by_bits: bool = False) -> Alu:
     """Describe ``d = function(a, b, …)``: ``.ftz`` flushes inputs and results, ``.sat`` clamps to [0, 1].
 
-    ``exact``: the function picks one of its operands, and does no rounding.
+    ``by_bits``: the result's bits are picked or stepped, so that only a look at them can tell a subnormal.
     """
     narrow = (
         ins.parts[-1] if ins.parts[-2] == "f32" else None
@@ -48,7 +49,9 @@ def _float_alu(ins, function, operands: int, exact: bool = False) -> Alu:
             result = canonical(result)
         if saturate:
             result = np.where(result > 0, np.where(result < 1, result, dtype.type(1)), dtype.type(0))
-        return flush(result) if ftz and not exact else result
+        if not ftz:
+            return result
+        return flush_bits(result) if by_bits else flush(result)
 
     types = [np.dtype(np.uint16) if narrow and i < operands - 1 else dtype for i in range(operands)]
     sources = list(zip(ins.args[1 : 1 + operands], types))
@@ -74,7 +77,7 @@ def float_add(ins) -> Alu:
     if mode is None:
         return _float_alu(ins, np.add, 2)
     return _float_alu(
-        ins, lambda a, b: to_f32(*exact_sum_toward(a.astype(F64), b.astype(F64), mode), mode), 2
+        ins, lambda a, b: to_f32(*exact_sum_toward(a.astype(F64), b.astype(F64), mode), mode), 2, by_bits=True
     )
 
 
@@ -87,7 +90,10 @@ def float_sub(ins) -> Alu:
     if mode is None:
         return _float_alu(ins, np.subtract, 2)
     return _float_alu(
-        ins, lambda a, b: to_f32(*exact_sum_toward(a.astype(F64), -b.astype(F64), mode), mode), 2
+        ins,
+        lambda a, b: to_f32(*exact_sum_toward(a.astype(F64), -b.astype(F64), mode), mode),
+        2,
+        by_bits=True,
     )
 
 
@@ -102,7 +108,7 @@ def float_mul(ins) -> Alu:
         return _float_alu(ins, lambda a, b: flush_product(a * b, lambda: product(a, b)), 2)
     if mode is None:
         return _float_alu(ins, np.multiply, 2)
-    return _float_alu(ins, lambda a, b: to_f32(*product(a, b), mode), 2)
+    return _float_alu(ins, lambda a, b: to_f32(*product(a, b), mode), 2, by_bits=True)
 
 
 def _zero_like(a, b):
@@ -117,13 +123,15 @@ def fused_multiply_add(ins) -> Alu:
         return halves.half_fma(ins)
     mode = direction(ins)
     if _is_f64(ins):
-        return _float_alu(ins, lambda a, b, c: fma64_rn(a, b, c) if mode is None else fma64(a, b, c, mode), 3)
+        return _float_alu(
+            ins, lambda a, b, c: fma64_rn(a, b, c) if mode is None else fma64(a, b, c, mode), 3, by_bits=True
+        )
     exact = lambda a, b, c: exact_sum_toward(a.astype(F64) * b.astype(F64), c.astype(F64), mode)
     if mode is None and ins.has("ftz"):
         return _float_alu(ins, lambda a, b, c: flush_product(fma(a, b, c), lambda: exact(a, b, c)), 3)
     if mode is None:
         return _float_alu(ins, fma, 3)
-    return _float_alu(ins, lambda a, b, c: to_f32(*exact(a, b, c), mode), 3)
+    return _float_alu(ins, lambda a, b, c: to_f32(*exact(a, b, c), mode), 3, by_bits=True)
 
 
 def fma64_rn(a, b, c):
@@ -136,21 +144,26 @@ def float_extremum(ins) -> Alu:
 
     ``.xorsign.abs`` compares magnitudes and gives the result the product's sign.
     """
-    count = len(ins.args) - 1
-    function = extremum(ins, count)
+    function, count = extremum_of(ins)
     if _is_f64(ins):
         plain = function
         function = lambda *sources: propagate_nan(plain(*sources), *sources)
-    return _float_alu(ins, function, count, exact=not ins.has("ftz"))
+    return _float_alu(ins, function, count, by_bits=True)
 
 
-def extremum(ins, count: int = 2):
-    """Return the function of arrays for ``min`` and ``max``."""
-    two = _larger if ins.parts[0] == "max" else _smaller
+def extremum(name: str, count: int = 2, nan: bool = False, xorsign: bool = False):
+    """Return the function of arrays for "min" or "max" of ``count`` operands."""
+    two = _larger if name == "max" else _smaller
     function = two if count == 2 else lambda a, b, c: two(two(a, b), c)
-    if ins.has("NaN"):
+    if nan:
         function = _with_nan(function)
-    return _of_magnitudes(function) if ins.has("xorsign") else function
+    return _of_magnitudes(function) if xorsign else function
+
+
+def extremum_of(ins):
+    """Return (function of arrays, operands) of a min or max instruction."""
+    count = len(ins.args) - 1
+    return extremum(ins.parts[0], count, ins.has("NaN"), ins.has("xorsign")), count
 
 
 def _larger(a, b):
@@ -214,7 +227,7 @@ def _quotient(ins, operands: int, pick) -> Alu:
         a, b = pick(*sources)
         return to_f32(a.astype(F64) / b.astype(F64), F64(0), mode)
 
-    return _float_alu(ins, toward, operands)
+    return _float_alu(ins, toward, operands, by_bits=True)
 
 
 def float_sign(ins) -> Alu:
@@ -223,7 +236,7 @@ def float_sign(ins) -> Alu:
     function = np.negative if negate else np.absolute
     if _is_f64(ins):
         return _float_alu(ins, lambda a: propagate_nan(function(a), a), 1)
-    return _float_alu(ins, function, 1)
+    return _float_alu(ins, function, 1, by_bits=True)
 
 
 @alu("rcp")
@@ -248,7 +261,7 @@ def square_root(ins) -> Alu:
         return _float_alu(ins, function, 1)
     if mode is None:
         return _float_alu(ins, np.sqrt, 1)
-    return _float_alu(ins, lambda a: to_f32(np.sqrt(a.astype(F64)), F64(0), mode), 1)
+    return _float_alu(ins, lambda a: to_f32(np.sqrt(a.astype(F64)), F64(0), mode), 1, by_bits=True)
 
 
 _IN_F64 = {

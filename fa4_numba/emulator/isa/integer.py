@@ -55,24 +55,25 @@ def sign(ins) -> Alu:
 
 def _divide(a, b):
     """Quotient toward zero; all ones for a zero divisor."""
-    zero = b == 0
-    safe = np.where(zero, b.dtype.type(1), b)
     ones = np.array(-1, np.int64).astype(a.dtype)[()]
-    return np.where(zero, ones, _quotient(a, safe))
+    return np.where(b == 0, ones, _quotient(a, b))
 
 
 def _quotient(a, b):
-    """Quotient toward zero: numpy's is toward −∞."""
-    q = a // b
-    return q if a.dtype.kind == "u" else np.where((a - q * b != 0) & (q < 0), q + a.dtype.type(1), q)
+    """Quotient toward zero (numpy's is toward −∞), for other divisors than 0; −1 is apart, for CPUs trap at −2**31 / −1."""
+    one = a.dtype.type(1)
+    if a.dtype.kind == "u":
+        return a // np.where(b == 0, one, b)
+    minus = b == -one
+    q = a // np.where((b == 0) | minus, one, b)
+    toward_zero = np.where((a - q * b != 0) & (q < 0), q + one, q)
+    return np.where(minus, -a, toward_zero)
 
 
 def _remainder(a, b):
     """The rest, with the sign of a; all ones for a zero divisor."""
-    zero = b == 0
-    safe = np.where(zero, b.dtype.type(1), b)
     ones = np.array(-1, np.int64).astype(a.dtype)[()]
-    return np.where(zero, ones, a - _quotient(a, safe) * safe)
+    return np.where(b == 0, ones, a - _quotient(a, b) * b)
 
 
 def multiply(ins) -> Alu:

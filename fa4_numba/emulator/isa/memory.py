@@ -3,7 +3,14 @@
 import numpy as np
 
 from ...errors import MemoryFault
-from ..machine.memory import LOCAL_WINDOW, PARAM_WINDOW, RANK_SHIFT, SHARED_WINDOW, SHARED_WINDOW_END
+from ..machine.memory import (
+    LOCAL_WINDOW,
+    PARAM_WINDOW,
+    RANK_SHIFT,
+    SHARED_WINDOW,
+    SHARED_WINDOW_END,
+    WINDOW_BYTES,
+)
 from ..machine.state import LANES
 from ..ptx.module import Symbol
 from . import wide
@@ -21,14 +28,14 @@ def addresses(warp, operand):
     return lambda: register.astype(np.int64) + offset
 
 
-def _space(ins) -> str:
+def space_of(ins) -> str:
     return next(
-        (p for p in ins.parts[1:3] if p.split("::")[0] in ("global", "shared", "local", "param", "const")),
+        (p for p in ins.parts[1:] if p.split("::")[0] in ("global", "shared", "local", "param", "const")),
         "generic",
     )
 
 
-def _resolve(warp, space: str, lanes: np.ndarray, size: int, what: str, write: bool):
+def resolve(warp, space: str, lanes: np.ndarray, size: int, what: str, write: bool):
     """Return (bytes, offsets) that the active lanes' addresses mean; ``size`` bytes each, aligned to their size."""
     low, high = int(lanes.min()), int(lanes.max()) + size
     if np.any(lanes % size):
@@ -42,18 +49,28 @@ def _resolve(warp, space: str, lanes: np.ndarray, size: int, what: str, write: b
         if space != "shared::cluster" and cluster.size > 1:
             warp.cta.own(int(lanes[np.argmax(lanes >> RANK_SHIFT != warp.cta.rank)]), what)
         return cluster.shared, cluster.shared_positions(lanes, size, what, write=write)
-    if LOCAL_WINDOW <= low < LOCAL_WINDOW + (1 << 32):
-        return warp.local, warp.local_positions(lanes, size, what)
-    if space == "param" or PARAM_WINDOW <= low < PARAM_WINDOW + (1 << 16):
-        return warp.cta.machine.param_bytes, lanes - PARAM_WINDOW
+    if space == "local" or LOCAL_WINDOW <= low < LOCAL_WINDOW + WINDOW_BYTES:
+        return warp.local, warp.local_positions(lanes & (WINDOW_BYTES - 1), size, what)
+    if space == "param" or PARAM_WINDOW <= low < PARAM_WINDOW + WINDOW_BYTES:
+        params = warp.cta.machine.param_bytes
+        return params, _inside(lanes & (WINDOW_BYTES - 1), size, params.size, "the kernel's parameters", what)
     data, offset = warp.cta.machine.memory.find(low, high, what, write=write)
     return data, lanes - low + offset
 
 
+def _inside(offsets: np.ndarray, size: int, limit: int, where: str, what) -> np.ndarray:
+    """Return the offsets if [offset, offset + size) is inside of ``limit`` bytes for each."""
+    if int(offsets.max()) + size > limit:
+        raise MemoryFault(
+            f"{what}: offset {int(offsets.max()):#x} is outside of the {limit} bytes of {where}"
+        )
+    return offsets
+
+
 def _whole(warp, ins, operand, write: bool):
-    """Return a function of a size that gives what :func:`_resolve` does for the active lanes."""
-    space, where = _space(ins), addresses(warp, operand)
-    return lambda size: _resolve(warp, space, where()[warp.mask], size, warp.where(ins), write)
+    """Return a function of a size that gives what :func:`resolve` does for the active lanes."""
+    space, where = space_of(ins), addresses(warp, operand)
+    return lambda size: resolve(warp, space, where()[warp.mask], size, warp.where(ins), write)
 
 
 @effect("ld", "ldu")
@@ -61,14 +78,14 @@ def load(warp, ins):
     """d = memory[a]; ``.v2 .v4`` load consecutive elements."""
     if "b128" in ins.parts:
         return wide.load(warp, ins, _whole(warp, ins, ins.args[1], False))
-    dtype, space = dtype_of(ins), _space(ins)
+    dtype, space = dtype_of(ins), space_of(ins)
     items, where = vector_items(ins.args[0]), addresses(warp, ins.args[1])
     targets = [(i, warp.row(item)) for i, item in enumerate(items) if hasattr(item, "width")]
     size = dtype.itemsize * len(items)
 
     def run():
         lanes = where()[warp.mask]
-        data, offsets = _resolve(warp, space, lanes, size, warp.where(ins), False)
+        data, offsets = resolve(warp, space, lanes, size, warp.where(ins), False)
         raw = data[offsets[:, None] + np.arange(size)].reshape(-1, len(items), dtype.itemsize)
         for i, row in targets:
             values = np.ascontiguousarray(raw[:, i]).view(dtype)[:, 0]
@@ -91,14 +108,14 @@ def store(warp, ins):
     """memory[a] = b; ``.v2 .v4`` store consecutive elements."""
     if "b128" in ins.parts:
         return wide.store(warp, ins, _whole(warp, ins, ins.args[0], True))
-    dtype, space = dtype_of(ins), _space(ins)
+    dtype, space = dtype_of(ins), space_of(ins)
     items, where = vector_items(ins.args[1]), addresses(warp, ins.args[0])
     sources = [warp.source(item, dtype) for item in items]
     size = dtype.itemsize * len(items)
 
     def run():
         lanes = where()[warp.mask]
-        data, offsets = _resolve(warp, space, lanes, size, warp.where(ins), True)
+        data, offsets = resolve(warp, space, lanes, size, warp.where(ins), True)
         raw = np.stack([s[warp.mask] for s in sources], 1).view(np.uint8)
         data[offsets[:, None] + np.arange(size)] = raw
 

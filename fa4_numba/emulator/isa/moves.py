@@ -2,11 +2,13 @@
 
 import numpy as np
 
-from ..machine.memory import SHARED_WINDOW
+from ..machine.memory import LOCAL_WINDOW, PARAM_WINDOW, SHARED_WINDOW
 from ..ptx.module import Vector
 from .bits import join, split
 from .registry import Alu, alu, effect
 from .types import dtype_of, unsigned
+
+_WINDOWS = {"shared": SHARED_WINDOW, "param": PARAM_WINDOW, "local": LOCAL_WINDOW}
 
 
 @alu("mov")
@@ -28,22 +30,29 @@ def move(ins) -> Alu:
 
 @effect("mov.clock")
 def move_clock(warp, ins):
-    """d = a counter: here of warp-instructions."""
+    """d = a counter: of the clock's cycles; without a clock, of warp-instructions."""
     dtype = dtype_of(ins)
     target = warp.destination(ins.args[0], dtype)
 
     def run():
-        target[warp.mask] = np.uint64(warp.cta.machine.executed).astype(dtype)
+        target[warp.mask] = np.uint64(warp.cta.machine.time).astype(dtype)
 
     return run
 
 
 @alu("cvta")
 def convert_address(ins) -> Alu:
-    """Between generic addresses and those of a state space; global addresses are the same in both."""
+    """Between generic addresses and those of a state space; global addresses are the same in both.
+
+    Windows of parameters and local memory start at multiples of 2**32: an address of theirs is what is left in a
+    32-bit register, or the whole.
+    """
     dtype = dtype_of(ins)
     args = [(ins.args[0], dtype)], [(ins.args[1], dtype)]
-    if not ins.has("shared"):
+    window = next((w for space, w in _WINDOWS.items() if ins.has(space)), 0)
+    shift = dtype.type(window)
+    if not window or (ins.has("to") and window != SHARED_WINDOW):
         return Alu(*args, lambda a: a)
-    shift = dtype.type(SHARED_WINDOW)
+    if window != SHARED_WINDOW:
+        return Alu(*args, lambda a: a | shift)
     return Alu(*args, (lambda a: a - shift) if ins.has("to") else (lambda a: a + shift))

@@ -18,14 +18,21 @@ CANONICAL_NAN = {
 
 
 def flush(x):
-    """Return f32 (or f64) with subnormals replaced by zeros of their sign (``.ftz``)."""
-    if x.dtype == F64:
-        bits = x.view(np.uint64)
-        return np.where(bits & np.uint64(0x7FF << 52), bits, bits & np.uint64(1 << 63)).view(F64)
-    if hasattr(x, "flush"):
-        return x.flush()
-    bits = x.view(np.uint32)
-    return np.where(bits & np.uint32(0x7F800000), bits, bits & np.uint32(0x80000000)).view(F32)
+    """Return f32 (or f64) with subnormals replaced by zeros of their sign (``.ftz``).
+
+    Compiled code may leave that to the CPU's mode: good enough for what arithmetic reads and gives.
+    """
+    return x.flush() if hasattr(x, "flush") and x.dtype == F32 else flush_bits(x)
+
+
+def flush_bits(x):
+    """As ``flush``, for values that only bits were picked for: no CPU flushes those."""
+    word = np.dtype(f"u{x.dtype.itemsize}").type
+    exponent, sign = (
+        (word(0x7F800000), word(1 << 31)) if x.dtype == F32 else (word(0x7FF << 52), word(1 << 63))
+    )
+    bits = x.view(word)
+    return np.where(bits & exponent != word(0), bits, bits & sign).view(x.dtype)
 
 
 def flush_product(r, exact):
@@ -119,10 +126,10 @@ def exact_sum_toward(a, b, mode: str | None):
     return -s, -e
 
 
-def propagate_nan(result, *sources):
+def propagate_nan(result, *sources, quiet: bool = True):
     """f64 keeps a NaN operand's bits, made quiet; a new NaN is negative. Which of several wins is not documented."""
-    quiet, word = np.uint64(1 << 51), np.uint64
+    bit, word = np.uint64(1 << 51 if quiet else 0), np.uint64
     bits = np.where(np.isnan(result), word(0xFFF8000000000000), result.view(word))
     for source in sources:
-        bits = np.where(np.isnan(result) & np.isnan(source), source.view(word) | quiet, bits)
+        bits = np.where(np.isnan(result) & np.isnan(source), source.view(word) | bit, bits)
     return bits.view(F64)

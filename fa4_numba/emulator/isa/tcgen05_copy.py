@@ -7,7 +7,7 @@ from ...layout import copy_rows, split_tmem_address
 from .mma_elements import ELEMENTS
 from .mma_operands import gather
 from .registry import effect
-from .tensor_core import cta_group, group_of, issue
+from .tensor_core import cta_group, group_of, issue, tmem_pointer
 
 _PACKED = {"b6x16_p32": "e3m2", "b4x16_p64": "e2m1"}  # any element type of that width
 _SHIFT_COLUMNS = 8
@@ -27,7 +27,7 @@ def copy(warp, ins):
     packed = next((ELEMENTS[t] for name, t in _PACKED.items() if name in ins.parts), None)
     lanes, rows, row_bytes = copy_rows(shape, multicast)
     columns, count = row_bytes // 4, int(rows.max()) + 1
-    address, descriptor = warp.scalar(ins.args[0].base), warp.scalar(ins.args[1], np.uint64)
+    address, descriptor = tmem_pointer(warp, ins.args[0]), warp.scalar(ins.args[1], np.uint64)
 
     def run():
         what, (lane, col), source = warp.where(ins), split_tmem_address(address()), descriptor()
@@ -50,7 +50,7 @@ def copy(warp, ins):
 @effect("tcgen05.shift")
 def shift(warp, ins):
     """Of 32 lanes from the address's on, each but the last gets the 8 columns of the next lane."""
-    group, address, cta = cta_group(ins), warp.scalar(ins.args[0].base), warp.cta
+    group, address, cta = cta_group(ins), tmem_pointer(warp, ins.args[0]), warp.cta
     if "down" not in ins.parts:
         raise ValueError("only .down")
 

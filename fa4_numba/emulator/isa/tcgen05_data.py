@@ -9,7 +9,7 @@ from ...layout import cells, split_tmem_address
 from ..machine.state import LANES
 from ..ptx.module import Imm
 from .registry import effect, vector_items
-from .tensor_core import whole_warp
+from .tensor_core import tmem_pointer, whole_warp
 
 
 class Transfer:
@@ -30,14 +30,14 @@ class Transfer:
             raise ValueError(f"{self.shape}.x{count} takes {len(self.lane)} registers, not {len(rows)}")
         contiguous = rows == list(range(rows[0], rows[0] + len(rows)))
         self.rows = slice(rows[0], rows[-1] + 1) if contiguous else rows
-        self.address, self.offset = warp.scalar(memory.base), memory.offset
+        self.address = tmem_pointer(warp, memory)
         self.plain = self.shape == "32x32b" and not self.packed
         self.flat = self.lane * 512 + self.column
 
     def place(self, write: bool) -> tuple[int, int]:
         """Return the first lane and column; only the warp's own quarter of the lanes is reachable."""
         warp = self.warp
-        lane, col = split_tmem_address(self.address() + self.offset)
+        lane, col = split_tmem_address(self.address())
         whole_warp(warp, self.ins)
         first = warp.index % 4 * LANES
         if lane != first and not (self.lanes == 16 and lane == first + 16):

@@ -9,7 +9,7 @@ from .registry import effect
 from .synchronisation import first_address
 from .tcgen05_multiply import Batch, Multiply, check_shape
 from .tcgen05_scale import BLOCK_SCALED_KINDS, Scales, block_scaled
-from .tensor_core import cta_group, flush, group_of, issue
+from .tensor_core import cta_group, flush, group_of, issue, tmem_pointer
 
 KINDS = ("f16", "tf32", "f8f6f4", "i8")
 
@@ -32,12 +32,12 @@ def mma(warp, ins):
     scaled = kind in BLOCK_SCALED_KINDS
     if kind not in KINDS and not scaled:
         raise ValueError(f"kind {kind}")
-    d_address, b_value = warp.scalar(ins.args[0].base), warp.scalar(ins.args[2], np.uint64)
+    d_address, b_value = tmem_pointer(warp, ins.args[0]), warp.scalar(ins.args[2], np.uint64)
     from_tmem = isinstance(ins.args[1], Memory)
-    a_value = warp.scalar(ins.args[1].base) if from_tmem else warp.scalar(ins.args[1], np.uint64)
+    a_value = tmem_pointer(warp, ins.args[1]) if from_tmem else warp.scalar(ins.args[1], np.uint64)
     instruction = warp.scalar(ins.args[3])
     rest = list(ins.args[4:])
-    scale_addresses = [warp.scalar(rest.pop(0).base) for _ in range(2)] if scaled else []
+    scale_addresses = [tmem_pointer(warp, rest.pop(0)) for _ in range(2)] if scaled else []
     lane_mask = _lane_mask(warp, rest.pop(0), group) if isinstance(rest[0], Vector) else lambda: None
     accumulate = warp.source(rest.pop(0), np.bool_)
     scale_d = _scale_d(rest, stationary, kind)

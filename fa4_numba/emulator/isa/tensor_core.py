@@ -23,6 +23,12 @@ def group_of(cta, group: int, what) -> list:
     return cta.cluster.ctas[even : even + 2]
 
 
+def tmem_pointer(warp, memory):
+    """Return a function that gives the tensor-memory address of an operand ``[a + offset]``."""
+    base, offset = warp.scalar(memory.base), memory.offset
+    return lambda: base() + offset
+
+
 def issue(cta, land, what) -> None:
     """Hand work to the tensor core, behind what it was given before."""
     flush(cta)
@@ -33,7 +39,7 @@ def flush(cta) -> None:
     """Hand the multiplies that were collected (to be done as one) to the tensor core."""
     batch, cta.multiplies = cta.multiplies, None
     if batch is not None:
-        cta.issue(UNIT, batch.land, batch.what)
+        cta.issue(UNIT, batch.land, batch.what, batch.amount)
 
 
 def is_busy(cta) -> bool:

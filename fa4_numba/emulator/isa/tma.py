@@ -6,12 +6,18 @@ from ...errors import MemoryFault
 from ...layout import TensorMapSpec
 from ..machine.memory import RANK_SHIFT
 from ..ptx.module import Vector
-from .bulk import current_group
+from .bulk_copy import bytes_reduction
 from .registry import effect
 from .synchronisation import first_address
 from .tensor_maps import tensor_map
 
 _ROWS = ("tile::gather4", "tile::scatter4")  # four rows of a matrix, at indices of their own
+
+
+_KIND = {
+    "uint8": "u8", "uint16": "u16", "uint32": "u32", "int32": "s32", "uint64": "u64", "int64": "s64",
+    "float16": "f16", "bfloat16": "bf16", "float32": "f32", "float64": "f64",
+}  # fmt: skip
 
 
 def _mode(ins) -> bool:
@@ -55,9 +61,12 @@ def _check(cta, smem: int, size: int, what) -> None:
     cta.check_shared(smem, size, what)
 
 
-@effect("cp.async.bulk.tensor")
+@effect("cp.async.bulk.tensor", "cp.reduce.async.bulk.tensor")
 def tensor_copy(warp, ins):
-    """Copy one box: global → shared (completing bytes on an mbarrier), or shared → global (in a bulk group)."""
+    """Copy one box: global → shared (completing bytes on an mbarrier), or shared → global (in a bulk group).
+
+    ``cp.reduce`` combines a box in shared memory with global memory.
+    """
     loads = next(p for p in ins.parts if p.startswith(("global", "shared"))).startswith("shared")
     return _load(warp, ins) if loads else _store(warp, ins)
 
@@ -107,11 +116,12 @@ def _issue_load(cta, target, barrier, box: tuple, size: int, what, who) -> None:
         barrier.land(size, who)
         target.event("TMA", f"load {barrier.name}")
 
-    cta.issue(("tma", id(land)), land, f"TMA load to {barrier.name}")
+    cta.issue(("tma", id(land)), land, f"TMA load to {barrier.name}", size)
 
 
 def _store(warp, ins):
     """Shared → global: what lies outside of the tensor is not written."""
+    reduces = ins.parts[1] == "reduce"
     box, source, cta = _Box(warp, ins, ins.args[0]), first_address(warp, ins.args[1]), warp.cta
 
     def run():
@@ -119,16 +129,17 @@ def _store(warp, ins):
         spec, start, rows, size = box.read(what)
         smem = cta.own(source(), what)
         _check(cta, smem, size, what)
-        group = current_group(warp)
-        group["open"] += 1
+        combine = bytes_reduction(ins, _KIND[spec.dtype]) if reduces else None
+        groups = warp.bulk_groups
+        group = groups.begin()
 
         def land():
             cta.touch_shared(smem, size, what)
-            copy_out(cta, spec, smem, start, rows, what)
-            group["open"] -= 1
+            copy_out(cta, spec, smem, start, rows, what, combine)
+            groups.end(group)
             cta.event("TMA", "store")
 
-        cta.issue(("tma store", id(land)), land, "TMA store")
+        cta.issue(("tma store", id(land)), land, "TMA store", size)
 
     return run
 
@@ -150,30 +161,44 @@ def _global_rows(cta, spec: TensorMapSpec, start: tuple, rows, what, write: bool
     size, inside = spec.element_bytes, offsets >= 0
     if first >= last or not inside.any():
         return None
-    begin = spec.address + (start[0] + first) * size
-    low, high = begin + int(offsets[inside].min()), begin + int(offsets[inside].max()) + (last - first) * size
+    begin, chosen = spec.address + (start[0] + first) * size, offsets[inside]
+    low, high = begin + int(chosen.min()), begin + int(chosen.max()) + (last - first) * size
     data, base = cta.machine.memory.find(low, high, what, write=write)
-    return data, offsets[inside] + (begin - low) + base, inside, first * size, last * size
+    return data, chosen + (begin - low) + base, inside, first * size, last * size
+
+
+def _whole(cta, spec: TensorMapSpec, start: tuple, rows, what, write: bool) -> np.ndarray | None:
+    """Return a view of the box's bytes if all of it lies in the tensor."""
+    place = spec.whole(start) if rows is None else None
+    if place is None:
+        return None
+    low = spec.address + place[0]
+    return spec.box_view(*cta.machine.memory.find(low, low + place[1], what, write=write))
 
 
 def copy_in(cta, spec: TensorMapSpec, smem: int, start: tuple, rows, what) -> None:
     """Global box → shared memory: dense, swizzled; what lies outside of the tensor is filled."""
     pieces = spec.smem_pieces(smem, None if rows is None else len(rows))
-    found = _global_rows(cta, spec, start, rows, what, False)
-    whole = found is not None and found[2].all() and found[4] - found[3] == spec.row_bytes
-    box = np.empty((len(pieces), spec.row_bytes), np.uint8)
-    if not whole:
+    box = _whole(cta, spec, start, rows, what, False)
+    if box is None:
+        box = np.empty((len(pieces), spec.row_bytes), np.uint8)
         box.reshape(-1, spec.element_bytes)[...] = spec.fill
-    if found is not None:
-        data, offsets, inside, first, last = found
-        box[inside, first:last] = data[offsets[:, None] + np.arange(last - first)]
-    cta.shared16[pieces >> 4] = box.view(np.uint64).reshape(*pieces.shape, 2)
+        found = _global_rows(cta, spec, start, rows, what, False)
+        if found is not None:
+            data, offsets, inside, first, last = found
+            box[inside, first:last] = data[offsets[:, None] + np.arange(last - first)]
+    cta.shared128[pieces >> 4] = np.ascontiguousarray(box).view(np.complex128).reshape(pieces.shape)
 
 
 def copy_out(cta, spec: TensorMapSpec, smem: int, start: tuple, rows, what, combine=None) -> None:
     """Shared memory → global box; ``combine(old bytes, new bytes)`` gives what is written, default: the new."""
     pieces = spec.smem_pieces(smem, None if rows is None else len(rows))
-    box = cta.shared16[pieces >> 4].view(np.uint8).reshape(len(pieces), -1)
+    box = cta.shared128[pieces >> 4].view(np.uint8)
+    target = _whole(cta, spec, start, rows, what, True)
+    if target is not None:
+        new = box.reshape(target.shape)
+        target[...] = new if combine is None else combine(np.ascontiguousarray(target), new)
+        return
     found = _global_rows(cta, spec, start, rows, what, True)
     if found is not None:
         data, offsets, inside, first, last = found

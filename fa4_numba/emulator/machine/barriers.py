@@ -1,6 +1,6 @@
 """mbarriers and named barriers."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -57,7 +57,8 @@ class MBarrier:
         """The machine's checker, if it has one."""
         return None if self.cta is None else self.cta.machine.checker
 
-    def arrive(self, count: int, who: str) -> None:
+    def arrive(self, count: int, who: str, completes: bool = True) -> None:
+        """Arrive ``count`` times; ``completes``: whether that may complete the phase."""
         if self.checker is not None:
             self.checker.arriving(self, who)
         if count > self.pending:
@@ -67,7 +68,17 @@ class MBarrier:
             )
         self.pending -= count
         self.last_arrival = who
+        if not completes and not self.pending:
+            raise Hazard(f"{who}: .noComplete, but this arrival completes phase {self.phase} of {self.name}")
         self._complete()
+
+    def expect_arrivals(self, count: int) -> None:
+        """The current phase needs ``count`` arrivals more."""
+        self.pending += count
+
+    def drop(self, count: int) -> None:
+        """Later phases expect ``count`` arrivals less."""
+        self.expected -= count
 
     def expect(self, tx_bytes: int) -> None:
         self.tx_bytes += tx_bytes
@@ -106,6 +117,14 @@ class NamedBarrier:
     threads: int = 0
     arrived: int = 0
     generation: int = 0
+    votes: list = field(default_factory=lambda: [0, 0])  # for and against, of a reduction
+    results: list = field(default_factory=list)  # functions that write a reduction's result
+
+    def vote(self, yes: int, no: int, write) -> None:
+        """Count a warp's votes; ``write(yes, no)`` is called with those of all when they are in."""
+        self.votes[0] += yes
+        self.votes[1] += no
+        self.results.append(write)
 
     def arrive(self, threads: int, total: int, who: str) -> None:
         if self.arrived and total != self.threads:
@@ -116,3 +135,6 @@ class NamedBarrier:
             raise Hazard(f"{who}: {self.arrived} threads arrive at barrier {self.number} for {total}")
         if self.arrived == total:
             self.arrived, self.generation = 0, self.generation + 1
+            for write in self.results:
+                write(*self.votes)
+            self.votes, self.results = [0, 0], []

@@ -14,57 +14,23 @@ from .. import isa
 from ..checks import Checker
 from ..ptx import Module, build_blocks, parse
 from ..ptx.parser import DYNAMIC_SHARED_START
+from ..timing import Clock, Timing, timing_arch
+from . import parallel
+from .arguments import argument_bytes
+from .blas import one_thread
 from .cluster import Cluster
+from .inspection import Event, Hook, Inspection, RunStats
 from .memory import LOCAL_WINDOW, MAX_CLUSTER_CTAS, PARAM_WINDOW, GlobalMemory
-from .program import flatten, specials_of
-from .schedule import schedule_of
+from .program import costs_text, flatten, specials_of
+from .schedule import Model, schedule_of
 from .state import WATCH_ACCESSES, WATCH_SIGNALS, WATCH_STAGES, WATCH_TMEM_STORES, StateLayout
 from .warp import Warp
 
 _DEFAULT_MAX_STEPS = 10**10
 
 
-@dataclass(frozen=True)
-class RunStats:
-    """What a run executed. ``seconds`` is wall-clock time of the emulation."""
-
-    warp_instructions: int
-    lane_instructions: int
-    ctas: int
-    seconds: float
-
-    def __str__(self):
-        rate = self.warp_instructions / max(self.seconds, 1e-9)
-        return (
-            f"{self.warp_instructions:,} warp-instructions ({self.lane_instructions:,} lane-instructions) in {self.ctas} "
-            f"CTAs, {self.seconds:.2f} s, {rate / 1e3:,.0f} k warp-instructions/s"
-        )
-
-
-@dataclass(frozen=True)
-class Event:
-    """One entry of the timeline. ``at`` counts executed warp-instructions: order, not time."""
-
-    at: int
-    cta: tuple[int, int, int]
-    who: str
-    what: str
-
-
-class _Hook:
-    """A registered callback; ``remove()`` takes it back."""
-
-    def __init__(self, hooks: list, function: Callable):
-        self._hooks, self.function = hooks, function
-        hooks.append(self)
-
-    def remove(self) -> None:
-        if self in self._hooks:
-            self._hooks.remove(self)
-
-
 @dataclass
-class Machine:
+class Machine(Inspection):
     """Runs one PTX kernel on the CPU.
 
     Parameters
@@ -83,7 +49,8 @@ class Machine:
     entry : str
         Kernel name; needed if the module has several.
     schedule : str
-        "eager", "late", "random:SEED", "delay:ROLE-OR-UNIT", or a schedule of ``machine.schedule``.
+        "eager", "late", "random:SEED", "delay:ROLE-OR-UNIT", "model" (by the timing model's clock: see ``timing``), or a
+        schedule of ``machine.schedule``.
     trace : bool
         Record a timeline of roles, stages and asynchronous units.
     shared_names : dict
@@ -94,6 +61,8 @@ class Machine:
         "compiled" (needs llvmlite), "interpreter", or "auto": compiled where llvmlite is installed.
     check : bool
         Track hazards (slower): ``machine.checker.reports`` afterwards.
+    workers : int
+        Processes that run clusters in parallel where that pays and clusters cannot communicate; None: one per core.
     progress : callable
         Called as ``progress(ctas_done, ctas)`` after each cluster.
 
@@ -120,6 +89,7 @@ class Machine:
     progress: Callable | None = None
     engine: str = "auto"
     check: bool = False
+    workers: int | None = None
 
     def __post_init__(self):
         self.module = parse(self.program) if not isinstance(self.program, Module) else self.program
@@ -137,13 +107,14 @@ class Machine:
         self._executed = self._lanes_executed = self.ctas_done = 0
         self.tensor_maps: dict[bytes, TensorMapSpec] = {}
         self.timeline: list[Event] = []
-        self._hooks: list[_Hook] = []
+        self._hooks: list[Hook] = []
         self._pack_arguments()
         self.checker = Checker(self) if self.check else None
+        self.clock = self._make_clock()
         layout = StateLayout(self.entry.register_counts, specials_of(self.pieces))
         self.live = Cluster(self, lambda cta, i: Warp(cta, i, self.entry, self.pieces, layout))
         self._choose_engine(layout)
-        self._started = False
+        self._started = self._between_clusters = False
 
     # -- loading --------------------------------------------------------------------
     def _choose_entry(self):
@@ -184,7 +155,8 @@ class Machine:
             raise LaunchError(
                 f"{self.dynamic_smem_bytes} bytes of dynamic shared memory: a CTA has at most {most}"
             )
-        self.entry_registers = min(255, SM_100A.registers_per_sm // max(self.threads, 1)) // 8 * 8
+        most = min(256, self.entry.max_registers or 256)
+        self.entry_registers = min(most, SM_100A.registers_per_sm // max(self.threads, 1)) // 8 * 8
 
     def _cluster_shape(self) -> tuple:
         """Return the cluster's shape: the launch's, or what the kernel requires."""
@@ -212,7 +184,7 @@ class Machine:
         for value, (name, count, _) in zip(self.args, params):
             at = offsets[name]
             self.param_bytes[at : at + count] = np.frombuffer(
-                _argument(value, name, count, name in floats), np.uint8
+                argument_bytes(value, name, count, name in floats), np.uint8
             )
 
     def address_of(self, symbol: str) -> int:
@@ -240,10 +212,28 @@ class Machine:
                 ) from error
             return
         self.program_code = CompiledProgram(
-            self.pieces, layout, self.address_of, f"{self.module.text}{self.entry.name}{layout.specials}"
+            self.pieces, layout, self.address_of, f"{self.module.text}{self.entry.name}{layout.specials}{costs_text(self.pieces)}"
         )
         for warp in self.live.warps:
             warp.engine = CompiledEngine(warp, self.program_code)
+
+    def _make_clock(self) -> Clock | None:
+        """Return the model's clock, if the schedule asks for it."""
+        if not isinstance(self.schedule, Model):
+            return None
+        return Clock(self, timing_arch(self.schedule.target or self.module.target))
+
+    @property
+    def timing(self) -> Timing:
+        """What the timing model says of the run so far."""
+        if self.clock is None:
+            raise LaunchError("no clock ran: make the machine with schedule='model'")
+        return self.clock.timing
+
+    @property
+    def time(self) -> int:
+        """Cycles of the clock; without one, executed warp-instructions: an order, not a time."""
+        return self.executed if self.clock is None else int(self.clock.now)
 
     @property
     def watches(self) -> int:
@@ -259,7 +249,7 @@ class Machine:
 
     def next_cluster(self) -> int | None:
         """Hand out the number of the first cluster that has not been started; None when there is none."""
-        if self._next == np.prod(self.clusters, dtype=np.int64):
+        if self._next == self.total_clusters:
             return None
         self._next += 1
         return self._next - 1
@@ -267,17 +257,23 @@ class Machine:
     def _start(self, number: int) -> None:
         self.live.reset(number)
         self._turn = 0
+        if self.clock is not None:
+            self.clock.start(self.live)
 
     def start(self) -> None:
         """Set up the first cluster (once), so that its memory can be written before anything runs."""
         if not self._started:
             self._initial_memory = self.memory.snapshot()
-            self.global_table = self.memory.table()
-            for warp in self.live.warps:
-                warp.connect()
+            self.connect()
             self._next, self._finished = 0, False
             self._start(self.next_cluster())
             self._started, self.steps = True, 0
+
+    def connect(self) -> None:
+        """Tell compiled code where the memories lie."""
+        self.global_table = self.memory.table()
+        for warp in self.live.warps:
+            warp.connect()
 
     def checkpoint(self) -> int:
         """Return a mark of the present state for :meth:`restore`: the number of scheduling steps done."""
@@ -294,6 +290,7 @@ class Machine:
             self.memory.restore(self._initial_memory)
         self.schedule = schedule_of(self._schedule_name)
         self._executed = self._lanes_executed = self.ctas_done = 0
+        self.clock = self._make_clock()
         self.timeline.clear()
         self._started = False
         self.start()
@@ -320,21 +317,12 @@ class Machine:
         if self._finished:
             return False
         self.steps += 1
-        runnable, queues = self._runnable(), self.live.queues
-        if not runnable and not queues:
+        self._between_clusters = False
+        if not (self._move() if self.clock is None else self.clock.step()):
             if not all(w.done for w in self.live.warps):
                 raise Deadlock(self.deadlock_report())
             self._finish_cluster()
             return not self._finished
-        choice = self.schedule.pick(runnable, queues)
-        if choice[0] == "unit":
-            self.live.land_next(choice[1])
-        else:
-            warp = choice[1]
-            warp.run(choice[2])
-            self._count(warp)
-            if warp.done:
-                isa.end_of_warp(warp)
         if self._executed > self.max_steps:
             raise StepLimit(
                 f"{self._executed:,} warp-instructions and not finished (limit {self.max_steps:,}): an endless loop? "
@@ -344,8 +332,23 @@ class Machine:
             hook.function(self)
         return True
 
-    def _count(self, warp: Warp) -> None:
-        """Collect what a warp has executed."""
+    def _move(self) -> bool:
+        """Let the schedule choose a warp to run or work to land; return False if there is none."""
+        runnable, queues = self._runnable(), self.live.queues
+        if not runnable and not queues:
+            return False
+        choice = self.schedule.pick(runnable, queues)
+        if choice[0] == "unit":
+            self.live.land_next(choice[1])
+        else:
+            choice[1].run(choice[2])
+            self.count(choice[1])
+        return True
+
+    def count(self, warp: Warp) -> None:
+        """Collect what a warp has executed; it may have ended."""
+        if warp.done:
+            isa.end_of_warp(warp)
         self._executed += int(warp.state["executed"])
         self._lanes_executed += int(warp.state["lanes_executed"])
         warp.state["executed"] = warp.state["lanes_executed"] = 0
@@ -395,11 +398,14 @@ class Machine:
     def _finish_cluster(self):
         if self.checker is not None:
             self.checker.finish()
+        if self.clock is not None:
+            self.clock.finish()
         self.count_cluster()
         number = self.next_cluster()
         self._finished = number is None
         if number is not None:
             self._start(number)
+        self._between_clusters = True
 
     def run(self) -> RunStats:
         """Run to the end of the grid.
@@ -409,7 +415,55 @@ class Machine:
         Deadlock, Hazard, MemoryFault, StepLimit
             As the program deserves; each names CTA, warp, role and PTX line.
         """
-        return self.run_until(lambda machine: False)
+        before = time.perf_counter()
+        self.run_until(lambda machine: machine._between_clusters)
+        while not self._finished:
+            per_cluster = (time.perf_counter() - before) * self.live.size / self.ctas_done
+            workers = parallel.workers_for(self, per_cluster)
+            if workers > 1:
+                parallel.run_remaining(self, workers)
+                break
+            self.run_until(lambda machine: machine._between_clusters)
+        return RunStats(self.executed, self.lanes_executed, self.ctas_done, time.perf_counter() - before)
+
+    # -- clusters apart, for ``parallel`` ------------------------------------------------
+    @property
+    def total_clusters(self) -> int:
+        return int(np.prod(self.clusters, dtype=np.int64))
+
+    @property
+    def remaining_clusters(self) -> int:
+        """Clusters that have not begun to run."""
+        return self.total_clusters - self.next_number
+
+    @property
+    def next_number(self) -> int:
+        """Number of the first cluster that has not begun to run (it is set up already)."""
+        return self._next - 1
+
+    @property
+    def hooked(self) -> bool:
+        return bool(self._hooks)
+
+    def run_cluster(self, number: int) -> tuple[int, int, int]:
+        """Run one cluster; return its warp- and lane-instructions and its CTAs."""
+        executed, lanes = self._executed, self._lanes_executed
+        self._next, self._finished = self.total_clusters, False
+        self._start(number)
+        self.run_until(lambda machine: False)
+        return self._executed - executed, self._lanes_executed - lanes, self.live.size
+
+    def add_counts(self, executed: int, lanes: int, ctas: int) -> None:
+        """Count a cluster that ran elsewhere."""
+        self._executed += executed
+        self._lanes_executed += lanes
+        self.ctas_done += ctas
+        if self.progress is not None:
+            self.progress(self.ctas_done, self.ctas)
+
+    def finished_elsewhere(self) -> None:
+        """All remaining clusters ran elsewhere."""
+        self._next, self._finished = self.total_clusters, True
 
     def run_until(self, condition: Callable) -> RunStats:
         """Run until ``condition(machine)`` is true after a scheduling step, or to the end."""
@@ -417,7 +471,7 @@ class Machine:
         collecting = gc.isenabled()
         gc.disable()  # a run makes no cycles, but many objects: collections would only scan them
         try:
-            with np.errstate(all="ignore"):
+            with np.errstate(all="ignore"), one_thread():
                 while self._step():
                     if condition(self):
                         break
@@ -426,77 +480,6 @@ class Machine:
                 gc.enable()
         return RunStats(self.executed, self.lanes_executed, self.ctas_done, time.perf_counter() - before)
 
-    def hook(self, function: Callable) -> _Hook:
+    def hook(self, function: Callable) -> Hook:
         """Call ``function(machine)`` after every scheduling step; the result's ``remove()`` takes it back."""
-        return _Hook(self._hooks, function)
-
-    # -- looking inside: ``cta`` is the rank in the running cluster -----------------------
-    def read_shared(self, offset: int, size: int, cta: int = 0) -> np.ndarray:
-        """Return a copy of bytes of a CTA's dynamic shared memory."""
-        at, owner = self.dynamic_start + offset, self.live.ctas[cta]
-        owner.touch_shared(at, size, "read_shared")
-        return owner.shared[at : at + size].copy()
-
-    def write_shared(self, offset: int, data, cta: int = 0) -> None:
-        """Overwrite bytes of a CTA's dynamic shared memory."""
-        data = np.frombuffer(bytes(data), np.uint8)
-        at, owner = self.dynamic_start + offset, self.live.ctas[cta]
-        owner.touch_shared(at, data.size, "write_shared", write=True)
-        owner.shared[at : at + data.size] = data
-
-    def read_tmem(self, first_col: int = 0, cols: int = 512, cta: int = 0) -> np.ndarray:
-        """Return a copy of tensor memory columns as uint32 (128, cols)."""
-        return self.live.ctas[cta].tmem[:, first_col : first_col + cols].copy()
-
-    def write_tmem(self, first_col: int, cells: np.ndarray, cta: int = 0) -> None:
-        """Overwrite tensor memory columns with uint32 ``cells`` (128, n)."""
-        self.live.ctas[cta].tmem[:, first_col : first_col + cells.shape[1]] = cells
-
-    def registers(self, warp: int, width: int = 32, cta: int = 0) -> np.ndarray:
-        """Return a copy of a warp's registers of one width: (registers, 32 lanes)."""
-        return self.live.ctas[cta].warps[warp].registers[width].copy()
-
-    def write_registers(self, warp: int, values: np.ndarray, width: int = 32, cta: int = 0) -> None:
-        """Overwrite a warp's registers of one width: (registers, 32 lanes)."""
-        self.live.ctas[cta].warps[warp].registers[width][...] = values
-
-    def mark(self, warp: Warp, key: str, value: str) -> None:
-        """A marker of the program was passed: a role begins, or a stage of it."""
-        if self.trace and key == "stage":
-            self.timeline.append(Event(self.executed, warp.cta.index, f"{warp.role} w{warp.index}", value))
-
-    def event(self, cta, who: str, what: str) -> None:
-        """An asynchronous unit of a CTA did something."""
-        if self.trace:
-            self.timeline.append(Event(self.executed, cta.index, who, what))
-
-    def deadlock_report(self) -> str:
-        """Return one line per waiting warp: who waits for what, and who came last."""
-        lines = [f"deadlock in {self.live.where()}: no warp can run and nothing is in flight"]
-        for warp in self.live.warps:
-            if not warp.done and warp.waiting is not None:
-                lines.append(
-                    f"  warp {warp.index} ({warp.role}) {warp.waiting.describe()}; at {warp.where()}"
-                )
-        return "\n".join(lines)
-
-
-def _argument(value, name: str, size: int, is_float: bool) -> bytes:
-    """Return the bytes of one kernel argument."""
-    if isinstance(value, TensorMapSpec):
-        data = value.pack()
-    elif isinstance(value, bytes | np.generic):
-        data = bytes(value)
-    elif is_float or isinstance(value, float):
-        data = np.array(value, f"f{size}").tobytes()
-    elif isinstance(value, int):
-        if not -(1 << 8 * size - 1) <= value < 1 << 8 * size:
-            raise LaunchError(f"argument {name} = {value}: does not fit {size} bytes")
-        data = (value & ((1 << 8 * size) - 1)).to_bytes(size, "little")
-    else:
-        raise LaunchError(
-            f"argument {name}: cannot pass a {type(value).__name__}; take an int, float or TensorMapSpec"
-        )
-    if len(data) != size:
-        raise LaunchError(f"argument {name} has {len(data)} bytes, the kernel declares {size}")
-    return data
+        return Hook(self._hooks, function)

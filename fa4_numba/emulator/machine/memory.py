@@ -53,6 +53,10 @@ class GlobalMemory:
         rows = [(a.start, a.data.size, a.data.ctypes.data, a.writable) for a in self._arrays]
         return np.array(rows, np.uint64).reshape(-1, 4)
 
+    def writable_arrays(self) -> list:
+        """Return the arrays that a kernel may write; their ``data`` may be exchanged for other memory."""
+        return [array for array in self._arrays if array.writable]
+
     def snapshot(self) -> dict[int, np.ndarray]:
         """Return copies of all writable arrays, by address."""
         return {array.start: array.data.copy() for array in self._arrays if array.writable}

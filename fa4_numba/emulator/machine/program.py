@@ -92,3 +92,8 @@ def special_name(operand) -> str | None:
     if isinstance(operand, Special):
         return operand.name
     return f"&{operand.name}" if isinstance(operand, Symbol) else None
+
+
+def costs_text(pieces: list[Piece]) -> str:
+    """Return what tells programs apart that count for the timing model in different ways."""
+    return str([piece.cost.tolist() for piece in pieces if piece.cost is not None])

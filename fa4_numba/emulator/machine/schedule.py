@@ -10,6 +10,7 @@ class Eager:
     """Asynchronous work lands at once."""
 
     at_once = True
+    repeatable = True  # a cluster runs the same way whatever ran before it
     watches = 0  # instructions that the schedule has a say in: bits of machine.state
 
     def store_lands_now(self) -> bool:
@@ -31,6 +32,17 @@ class Late(Eager):
 
     def store_lands_now(self) -> bool:
         return False
+
+
+class Model(Eager):
+    """In the order, and at the times, of the timing model. ``target``: whose numbers it takes, as PTX spells it."""
+
+    at_once = False
+    repeatable = False  # the clock's records are kept in this process
+    watches = WATCH_SIGNALS
+
+    def __init__(self, target: str):
+        self.target = target
 
 
 class Delayed(Late):
@@ -76,6 +88,7 @@ class Random:
     """
 
     at_once = False
+    repeatable = False
     watches = WATCH_TMEM_STORES | WATCH_SIGNALS
 
     def __init__(self, seed: int, kept: frozenset[int] | None = None):
@@ -152,9 +165,11 @@ def schedule_of(schedule):
         return Late()
     if kind == "random" and (rest.isdigit() or not rest):
         return Random(int(rest or 0))
+    if kind == "model":
+        return Model(rest)
     if kind == "delay" and rest:
         return Delayed(rest)
     raise LaunchError(
-        f"schedule = {schedule!r}: take 'eager', 'late', 'random:SEED' with an integer seed, or 'delay:NAME' with a role "
-        "(softmax0, load, mma, 'warp 3') or unit ('tma', 'tensor core')"
+        f"schedule = {schedule!r}: take 'eager', 'late', 'random:SEED' with an integer seed, 'model' (or 'model:sm_90', …), "
+        "or 'delay:NAME' with a role (softmax0, load, mma, 'warp 3') or unit ('tma', 'tensor core')"
     )

@@ -7,6 +7,7 @@ waiting instruction runs again afterwards.
 from dataclasses import dataclass
 
 from .barriers import MBarrier, NamedBarrier
+from .copy_groups import Groups
 
 
 @dataclass
@@ -64,19 +65,34 @@ class ClusterWait:
 
 
 @dataclass
-class BulkWait:
-    """Waits until at most ``allowed`` bulk groups of the warp are incomplete."""
+class GroupWait:
+    """Waits until all groups of asynchronous work but the newest ``allowed`` are complete."""
 
     advance = True
 
-    warp: object
+    groups: Groups
     allowed: int
 
     def ready(self) -> bool:
-        return self.warp.open_bulk_groups() <= self.allowed
+        return self.groups.settled(self.allowed)
 
     def describe(self) -> str:
-        return f"waits for bulk copies: {self.warp.open_bulk_groups()} groups open, {self.allowed} allowed"
+        return self.groups.describe(self.allowed)
+
+
+@dataclass
+class IdleWait:
+    """Waits until no asynchronous work of these groups is in flight."""
+
+    advance = True
+
+    groups: Groups
+
+    def ready(self) -> bool:
+        return self.groups.idle()
+
+    def describe(self) -> str:
+        return self.groups.describe(0)
 
 
 @dataclass

@@ -8,8 +8,9 @@ import numpy as np
 from ...errors import EmulatorError, MemoryFault
 from ..isa.registry import bind_effect
 from ..ptx.module import Imm, Reg, Special, Symbol
+from .copy_groups import Groups
 from .interpreter import DIVERGED, EFFECT, ENDED, INTERPRET, MET, TURN_OVER, Interpreter
-from .memory import LOCAL_WINDOW, RANK_SHIFT
+from .memory import RANK_SHIFT
 from .program import Piece
 from .state import HEADER, LANES, ROW_DTYPE, StateLayout, aligned_buffer, row_bytes
 
@@ -82,7 +83,9 @@ class Warp:
         self.role = f"warp {self.index}"
         self.peeked = None  # the try_wait that failed last: it sleeps when it fails again
         self.tmem_stores: list = []
-        self.bulk_group, self.bulk_groups = 0, []
+        self.bulk_groups = Groups("bulk copies")
+        self.copy_groups = Groups("cp.async")
+        self.multiply_groups = Groups("wgmma")
         self.allocation = self.cta.machine.entry_registers
         self.current = None
 
@@ -104,12 +107,12 @@ class Warp:
         return self.mask & (~condition if branch.negate else condition)
 
     # -- local memory -------------------------------------------------------------------------
-    def local_positions(self, addresses: np.ndarray, size: int, what) -> np.ndarray:
-        """Return where in ``local`` the active lanes' addresses lie; ``size`` bytes each."""
-        offsets, mine = addresses - LOCAL_WINDOW, self.entry.local_bytes
-        if int(offsets.min()) < 0 or int(offsets.max()) + size > mine:
+    def local_positions(self, offsets: np.ndarray, size: int, what) -> np.ndarray:
+        """Return where in ``local`` the active lanes' offsets lie; ``size`` bytes each."""
+        mine = self.entry.local_bytes
+        if int(offsets.max()) + size > mine:
             raise MemoryFault(
-                f"{what}: address {int(addresses.max()):#x} is outside of the lane's {mine} local bytes"
+                f"{what}: offset {int(offsets.max()):#x} is outside of the lane's {mine} local bytes"
             )
         return np.flatnonzero(self.mask) * mine + offsets
 
@@ -295,10 +298,6 @@ class Warp:
                 self.state["pc"] = start if start is not None else meeting
                 return
         self.done = True
-
-    # -- bulk copies --------------------------------------------------------------------------
-    def open_bulk_groups(self) -> int:
-        return sum(1 for group in self.bulk_groups if group["open"])
 
 
 def constant(value, dtype: np.dtype):

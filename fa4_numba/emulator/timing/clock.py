@@ -98,9 +98,10 @@ class Clock:
 
     def _run(self, warp) -> None:
         why = warp.run_to_effect(_TURN)
-        costs = np.asarray(warp.state["costs"], float)
+        costs = np.array(warp.state["costs"], float)
+        warp.state["costs"] = 0
         self.record.executed(warp, costs)
-        self.machine.collect(warp)
+        self.machine.count(warp)
         job = Job(warp, why, max(costs[CYCLES], 0.0), self.now)
         if job.left:
             job.uses = list(self._uses(warp, costs, job.left))
@@ -141,7 +142,7 @@ class Clock:
         if warp.waiting is not None:
             self.waits[warp] = Wait(warp, warp.role, warp.current, self.now, waiting=warp.waiting)
         if warp.done and job.why in (ENDED, EFFECT, TURN_OVER):
-            self.machine.warp_ended(warp)
+            self.machine.count(warp)
 
     # -- time -----------------------------------------------------------------------------------------------
     def _pass(self, time: float) -> None:

@@ -1,0 +1,47 @@
+"""Running a case under a schedule, and what to say of it."""
+
+from dataclasses import dataclass
+
+from cases import Case, Comparison
+
+from fa4_numba.emulator.driver import LaunchLog, emulated_driver
+from fa4_numba.errors import Fa4Error
+
+SCHEDULES = ("eager", "late", "random:1")
+
+
+@dataclass
+class Result:
+    """What a case did under one schedule."""
+
+    case: Case
+    schedule: str
+    log: LaunchLog
+    comparisons: list[Comparison]
+    failure: str = ""
+
+    @property
+    def error(self) -> float:
+        """Largest relative error of all outputs."""
+        return max((c.error for c in self.comparisons), default=float("inf"))
+
+    @property
+    def holds(self) -> bool:
+        return bool(self.log) and bool(self.comparisons) and all(c.holds for c in self.comparisons)
+
+    @property
+    def warp_instructions(self) -> int:
+        return sum(launch.stats.warp_instructions for launch in self.log if launch.stats)
+
+    @property
+    def seconds(self) -> float:
+        return sum(launch.stats.seconds for launch in self.log if launch.stats)
+
+
+def run(case: Case, schedule: str, library: str) -> Result:
+    """Run a case; an emulator's complaint becomes ``failure``."""
+    with emulated_driver(schedule, libraries=[library]) as log:
+        try:
+            return Result(case, schedule, log, case.run())
+        except Fa4Error as error:
+            return Result(case, schedule, log, [], f"{type(error).__name__}: {error}")
