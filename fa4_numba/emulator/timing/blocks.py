@@ -48,6 +48,8 @@ def _join(costs: dict[int, list[Cost]], readers: Counter) -> None:
             taken |= {k, reader}
             pc, i = places[k]
             costs[pc][i] = cost.freed()
+            if flat[reader].pipe == "either":  # three inputs: no longer a multiply-add
+                flat[reader].pipe = "alu"
 
 
 def _only_reader(register, flat: list[Cost], first: int, readers: Counter) -> int | None:

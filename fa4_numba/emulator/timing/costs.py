@@ -2,8 +2,8 @@
 
 * Moves, packing and unpacking of 64-bit pairs, widening to 64 bits, negations, constants and parameters cost nothing:
   they become register names, operand modifiers and constant-bank operands.
-* Two integer additions (or logic operations, or integer minima or maxima) of which the first feeds only the second
-  become one three-input instruction (IADD3, LOP3, VIMNMX3).
+* Two integer additions (or two-input logic operations, or minima or maxima of integers or of 16-bit pairs) of which the
+  first feeds only the second become one three-input instruction (IADD3, LOP3, VIMNMX3, VHMNMX).
 * 64-bit integer arithmetic is two instructions; a shift that feeds only an addition joins it (LEA).
 * ``ex2`` without ``.ftz`` scales subnormal inputs: two more instructions. Division: a reciprocal and a correction.
 * Descriptors and tensor maps travel through uniform registers: two moves each.
@@ -17,13 +17,14 @@ from .arch import Rate, TimingArch
 
 _PAIRED = {  # opcode → which others it can become one instruction with
     **dict.fromkeys(("add", "sub"), "add"),
-    **dict.fromkeys(("and", "or", "xor", "not", "lop3"), "logic"),
+    **dict.fromkeys(("and", "or", "xor", "not"), "logic"),
     **dict.fromkeys(("min", "max"), "minmax"),
 }
 _FLOATS = ("f32", "f32x2", "f16", "f16x2", "bf16", "bf16x2", "f64")
 _MUFU = ("ex2", "rcp", "lg2", "rsqrt", "sqrt", "tanh", "sin", "cos", "popc", "clz", "bfind", "brev")
 _RESULT_FIRST = ("ld", "ldu", "ldmatrix", "atom", "mov", "shfl", "vote", "match", "redux", "elect", "activemask", "mapa")
 _RESULT_FIRST += ("mbarrier.try_wait", "mbarrier.test_wait", "tcgen05.ld", "mma", "isspacep", "clusterlaunchcontrol.query_cancel")
+_ARRIVAL = "arrival"  # what a wait after an arrival of the same warp depends on
 _FENCES = ("mbarrier.try_wait", "mbarrier.test_wait", "bar", "barrier", "wgmma.wait_group", "tcgen05.wait")
 _FENCES += ("cp.async.wait_group", "cp.async.wait_all", "cp.async.bulk.wait_group")
 
@@ -56,11 +57,15 @@ def cost_of(ins, arch: TimingArch) -> Cost:
         return Cost(slots=0, latency=0)
     if ins.parts[0] in ("bra", "ret", "exit"):
         cost = Cost(latency=0)
-    elif ins.found[0] == "alu":
+    elif ins.found[0] == "alu" and ins.parts[0] not in _EFFECTS or ins.parts[0] == "mov" and ins.alu is not None:
         cost = _lane_wise(ins, arch)
     else:
         cost = _effect(ins, arch)
     cost.targets, cost.sources = _registers(ins)
+    if ins.op.startswith("mbarrier.arrive"):
+        cost.targets += (_ARRIVAL,)
+    elif ins.op.startswith("mbarrier.t"):
+        cost.sources += (_ARRIVAL,)
     return cost
 
 
@@ -112,7 +117,7 @@ def _special(ins, arch: TimingArch) -> Cost:
 def _floating(ins, arch: TimingArch) -> Cost:
     name, kind = ins.parts[0], ins.parts[-1]
     if name in ("max", "min"):
-        return _at(arch, "alu")
+        return replace(_at(arch, "alu"), pairs=_pairs(ins))
     if kind == "f32x2":
         return _at(arch, "fma pair")
     if kind == "f64":
@@ -133,7 +138,7 @@ def _integer(ins, arch: TimingArch) -> Cost:
 
 def _pairs(ins) -> str | None:
     kind = ins.parts[-1]
-    return None if kind.endswith("64") or kind in ("pred", "f32") else _PAIRED.get(ins.parts[0])
+    return None if kind.endswith("64") or kind in ("pred", "f32", "f16", "bf16") else _PAIRED.get(ins.parts[0])
 
 
 # -- what the machine does ------------------------------------------------------------------------
@@ -196,7 +201,7 @@ _EFFECTS = {
     "barrier": lambda ins, arch: Cost(slots=1, shared=0 if "cluster" in ins.parts else 2),
     "shfl": lambda ins, arch: replace(_at(arch, "shuffle"), shared=1),
     "vote": lambda ins, arch: _at(arch, "vote"),
-    "elect": lambda ins, arch: _at(arch, "vote"),
+    "elect": lambda ins, arch: _at(arch, "alu"),
     "match": lambda ins, arch: _at(arch, "redux"),
     "redux": lambda ins, arch: _at(arch, "redux"),
     "mov": lambda ins, arch: Cost(slots=1, latency=4),  # a clock
