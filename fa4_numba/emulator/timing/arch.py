@@ -69,6 +69,7 @@ class TimingArch:
     mma_width: int
     mma_rows: int
     mma_latency: int
+    mma_queue: int
     tma_latency: float
     tma_rate: float
     tma_box: float
@@ -112,6 +113,7 @@ SM_90 = TimingArch(
     mma_width=2,  # "wgmma SS n256 batch 8 groups 2": 128 cycles an instruction, 4096 FLOP a cycle
     mma_rows=64,
     mma_latency=22,  # "wgmma SS n128 batch 1 groups 1"
+    mma_queue=1,
     tma_latency=204,  # "TMA load 1024 B x1"
     tma_rate=104.0,  # "TMA load 16384 B x8": 158 cycles each
     tma_box=16,  # "TMA load 1024 B x8"

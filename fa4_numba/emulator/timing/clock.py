@@ -50,7 +50,7 @@ class Clock:
         self.jobs: dict[object, Job] = {}
         self.waits: dict[object, Wait] = {}
         self.landings: list[tuple] = []
-        self._landed = 0
+        self._events = 0
         self._changed = True
         self.units = Units(self)
         self.record = self.timing.begin(cluster)
@@ -63,9 +63,9 @@ class Clock:
             self._share()
         at = min((self.now + job.left / job.rate for job in self.jobs.values()), default=np.inf)
         if self.landings and self.landings[0][0] <= at:
-            time, _, key = heapq.heappop(self.landings)
+            time, _, action = heapq.heappop(self.landings)
             self._pass(time)
-            self.cluster.land_next(key)
+            action()
             return True
         if not self.jobs:
             return False
@@ -76,9 +76,12 @@ class Clock:
 
     def issued(self, cta, unit, what, amount) -> None:
         """Work was handed to an asynchronous unit: decide when it lands."""
-        time = self.units.landing(cta, unit, what, amount)
-        self._landed += 1
-        heapq.heappush(self.landings, (max(time, self.now), self._landed, (cta.rank, unit)))
+        self.units.take(cta, unit, what, amount, lambda: self.cluster.land_next((cta.rank, unit)))
+
+    def at(self, time: float, action) -> None:
+        """Let something happen at a time."""
+        self._events += 1
+        heapq.heappush(self.landings, (max(time, self.now), self._events, action))
 
     def finish(self) -> None:
         """The cluster has ended."""
@@ -94,7 +97,8 @@ class Clock:
                 if warp.waiting.ready():
                     self._wake(warp)
                 continue
-            self._run(warp)
+            if not self.units.full(warp):
+                self._run(warp)
 
     def _run(self, warp) -> None:
         why = warp.run_to_effect(_TURN)

@@ -108,13 +108,18 @@ class Timing:
         return self.clusters[-1]
 
     @property
+    def last(self) -> ClusterRecord:
+        """The cluster that ended last, or the running one if none has."""
+        return next((record for record in reversed(self.clusters) if record.cycles), self.clusters[-1])
+
+    @property
     def cycles(self) -> float:
         """Cycles of the cluster that took longest so far."""
         return max((record.cycles for record in self.clusters), default=0.0)
 
     def utilisation(self, record: ClusterRecord | None = None) -> dict[str, float]:
         """Return what part of the cycles each unit worked: mean over sub-cores and CTAs."""
-        record = record or self.clusters[-1]
+        record = record or self.last
         ctas, cycles = record.cluster.size, max(record.cycles, 1.0)
         total = sum(record.costs.values(), np.zeros(8))
         out = {
@@ -129,12 +134,12 @@ class Timing:
 
     def bytes_moved(self, record: ClusterRecord | None = None) -> float:
         """Return the bytes of global memory that a cluster asked for."""
-        record = record or self.clusters[-1]
+        record = record or self.last
         return sum(unit.bytes for unit in record.units) + float(sum(c[BYTES] for c in record.costs.values()))
 
     def waiting(self, record: ClusterRecord | None = None) -> list[tuple]:
         """Return (role, what, whom, times, cycles per warp), the longest first."""
-        record = record or self.clusters[-1]
+        record = record or self.last
         table, warps = defaultdict(lambda: [0, 0.0]), defaultdict(set)
         for wait in record.waits:
             row = table[wait.role, wait.what, wait.whom]
@@ -147,7 +152,7 @@ class Timing:
 
     def roles(self, record: ClusterRecord | None = None) -> dict[str, dict]:
         """Return role → mean cycles of its warps: running, waiting, and issue slots."""
-        record = record or self.clusters[-1]
+        record = record or self.last
         ran, waited = defaultdict(float), defaultdict(float)
         for part in record.slices:
             ran[part.warp] += part.until - part.start
@@ -166,7 +171,7 @@ class Timing:
 
     def perfetto(self, record: ClusterRecord | None = None) -> str:
         """Return a trace in model time: one microsecond stands for one cycle."""
-        record = record or self.clusters[-1]
+        record = record or self.last
         entries = []
         put = lambda name, rank, who, start, until: entries.append(
             {"name": name, "ph": "X", "ts": start, "dur": max(until - start, 0.01), "pid": f"CTA rank {rank} (model)", "tid": who}
