@@ -27,26 +27,19 @@ PROBE_ITERATIONS = (8, 24)
 FITTED = ("copy",)  # what a number of the model was fitted to
 
 
-def whole_kernels() -> list[tuple]:
-    """Return (name, what limits it, GPU µs, model µs, GPU cycles of a CTA, model cycles of a CTA)."""
-    rows, texts = [], {"streams": streams.module_text(), "tiles": tiles.module_text()}
+def whole_kernels(names: tuple | None = None):
+    """Yield (name, what limits it, GPU µs, model µs, GPU cycles of a CTA, model cycles of a CTA)."""
+    texts = {"streams": streams.module_text(), "tiles": tiles.module_text()}
     for case in [*streams.cases(), *tiles.cases()]:
+        if names is not None and case.name not in names:
+            continue
         measured = TIMES["kernels"][case.name]
         machine, _ = machine_of(case, texts[case.module], schedule="model")
         machine.run_until(lambda machine: machine.ctas_done >= 1)
         clock = measured["clock_ghz"]
         predicted = kernel_time(machine, RESIDENT.get(case.name), clock)
-        rows.append(
-            (
-                case.name,
-                case.bound,
-                measured["grid_ns"] / 1e3,
-                predicted.cycles / clock / 1e3,
-                measured["cta_cycles_median"],
-                machine.timing.cycles,
-            )
-        )
-        yield rows[-1]
+        gpu, model = measured["grid_ns"] / 1e3, predicted.cycles / clock / 1e3
+        yield case.name, case.bound, gpu, model, measured["cta_cycles_median"], machine.timing.cycles
 
 
 def micro_kernels():
@@ -60,12 +53,6 @@ def micro_kernels():
             totals.append(int(arrays["out"].view(np.uint64)[: 4 * probe.warps : 4].max()))
         body = (totals[1] - totals[0]) / (PROBE_ITERATIONS[1] - PROBE_ITERATIONS[0])
         yield probe.name, TIMES["probes"][probe.name], body
-
-
-def calibration_error() -> tuple[float, float]:
-    """Return the mean and the largest absolute relative error of whole kernels that nothing was fitted to."""
-    errors = [abs(model / gpu - 1) for name, _, gpu, model, *_ in whole_kernels() if name not in FITTED]
-    return sum(errors) / len(errors), max(errors)
 
 
 def main() -> None:

@@ -346,9 +346,13 @@ class Machine(Inspection):
         return True
 
     def count(self, warp: Warp) -> None:
-        """Collect what a warp has executed; it may have ended."""
+        """A warp's turn is over, or its life."""
+        self.collect(warp)
         if warp.done:
             isa.end_of_warp(warp)
+
+    def collect(self, warp: Warp) -> None:
+        """Add what a warp has executed to the totals."""
         self._executed += int(warp.state["executed"])
         self._lanes_executed += int(warp.state["lanes_executed"])
         warp.state["executed"] = warp.state["lanes_executed"] = 0

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ..machine.interpreter import EFFECT, ENDED, TURN_OVER
+from ..machine.interpreter import EFFECT
 from .arch import TimingArch
 from .blocks import ALU, BYTES, CYCLES, FMA, ISSUE, MUFU, SHARED, TMEM, assign_costs
 from .report import Slice, Timing, Wait, waited_for
@@ -51,6 +51,7 @@ class Clock:
         self.waits: dict[object, Wait] = {}
         self.landings: list[tuple] = []
         self._events = 0
+        self.current = None  # the warp whose instruction the machine does
         self._changed = True
         self.units = Units(self)
         self.record = self.timing.begin(cluster)
@@ -76,6 +77,7 @@ class Clock:
 
     def issued(self, cta, unit, what, amount) -> None:
         """Work was handed to an asynchronous unit: decide when it lands."""
+        self.record.issued[self.current].add(unit if isinstance(unit, str) else unit[0])
         self.units.take(cta, unit, what, amount, lambda: self.cluster.land_next((cta.rank, unit)))
 
     def at(self, time: float, action) -> None:
@@ -105,12 +107,10 @@ class Clock:
         costs = np.array(warp.state["costs"], float)
         warp.state["costs"] = 0
         self.record.executed(warp, costs)
-        self.machine.count(warp)
+        self.machine.collect(warp)
         job = Job(warp, why, max(costs[CYCLES], 0.0), self.now)
         if job.left:
             job.uses = list(self._uses(warp, costs, job.left))
-        elif costs[ISSUE]:
-            job.left = 0.0
         self.jobs[warp] = job
         self._changed = True
 
@@ -124,6 +124,8 @@ class Clock:
     def _wake(self, warp) -> None:
         """What the warp waited for has happened: it goes on after the latency of its wait."""
         waiting, warp.waiting = warp.waiting, None
+        if self.machine.checker is not None and hasattr(waiting, "meeting"):
+            self.machine.checker.released(warp, waiting.meeting)
         latency = self.arch.wake.get(type(waiting).__name__, 0)
         wait = self.waits.pop(warp)
         wait.until = self.now + latency
@@ -142,11 +144,11 @@ class Clock:
         if self.now > job.start:
             self.record.slices.append(Slice(warp, job.start, self.now))
         if job.why == EFFECT:
+            self.current = warp
             warp.deal_with(EFFECT)
         if warp.waiting is not None:
-            self.waits[warp] = Wait(warp, warp.role, warp.current, self.now, waiting=warp.waiting)
-        if warp.done and job.why in (ENDED, EFFECT, TURN_OVER):
-            self.machine.count(warp)
+            self.waits[warp] = Wait(warp, warp.current, self.now, waiting=warp.waiting)
+        self.machine.count(warp)
 
     # -- time -----------------------------------------------------------------------------------------------
     def _pass(self, time: float) -> None:

@@ -28,12 +28,11 @@ class Wait:
     """A warp waited: for ``what``, which ``whom`` completed."""
 
     warp: object
-    role: str
     ins: object
     start: float
     until: float = 0.0
     what: str = ""
-    whom: str = ""
+    whom: object = ""
     waiting: object = None
 
     def __post_init__(self):
@@ -63,17 +62,17 @@ def _what(waiting) -> str:
     }.get(type(waiting).__name__, lambda: getattr(getattr(waiting, "groups", None), "what", "asynchronous copies"))()
 
 
-def waited_for(waiting) -> str:
-    """Return who has ended a wait: a role, or a unit."""
+def waited_for(waiting):
+    """Return who has ended a wait: a warp, or the name of a unit."""
     if not isinstance(waiting, PhaseWait):
         return ""
-    last = waiting.barrier.last_arrival
+    last = waiting.barrier.last_arrival  # (a Place in the program, as a rule)
     prefix = getattr(last, "prefix", "")
     if prefix.startswith("tcgen05.commit"):
         return "tensor core"
     if prefix.startswith("TMA"):
         return "TMA"
-    return last.warp.role if hasattr(last, "warp") else str(last)
+    return getattr(last, "warp", str(last))
 
 
 @dataclass
@@ -86,6 +85,7 @@ class ClusterRecord:
     units: list = field(default_factory=list)
     costs: dict = field(default_factory=dict)  # warp → what it executed, as pieces count it
     cycles: float = 0.0
+    issued: dict = field(default_factory=lambda: defaultdict(set))  # warp → units that it gave work
     roles: dict = field(default_factory=dict)
 
     def executed(self, warp, costs: np.ndarray) -> None:
@@ -93,7 +93,23 @@ class ClusterRecord:
 
     def end(self, now: float) -> None:
         self.cycles = now
-        self.roles = {warp: warp.role for warp in self.cluster.warps}
+        self.roles = {warp: self._role(warp) for warp in self.cluster.warps}
+
+    def _role(self, warp) -> str:
+        """Return the role that the program's markers name, or what the warp did most."""
+        if warp.role != f"warp {warp.index}" or warp not in self.costs:
+            return warp.role
+        units, costs = self.issued[warp], self.costs[warp]
+        for name, wanted in (("mma", "tensor core"), ("load", "tma"), ("store", "tma store")):
+            if wanted in units:
+                return f"({name})"
+        if costs[MUFU] > 2 * costs[ISSUE] / 4:
+            return "(exponentials)"
+        return "(tensor memory)" if costs[TMEM] > costs[ISSUE] / 8 else "(other)"
+
+    def name(self, who) -> str:
+        """Return the role of a warp; units have names."""
+        return self.roles.get(who, who if isinstance(who, str) else who.role)
 
 
 class Timing:
@@ -142,7 +158,7 @@ class Timing:
         record = record or self.last
         table, warps = defaultdict(lambda: [0, 0.0]), defaultdict(set)
         for wait in record.waits:
-            row = table[wait.role, wait.what, wait.whom]
+            row = table[record.name(wait.warp), wait.what, record.name(wait.whom)]
             row[0] += 1
             row[1] += wait.until - wait.start
         for warp, role in record.roles.items():
@@ -180,7 +196,8 @@ class Timing:
         for part in record.slices:
             put("run", part.warp.cta.rank, track(part.warp), part.start, part.until)
         for wait in record.waits:
-            name = f"wait {wait.what}" + (f" ({wait.whom})" if wait.whom else "")
+            whom = record.name(wait.whom)
+            name = f"wait {wait.what}" + (f" ({whom})" if whom else "")
             put(name, wait.warp.cta.rank, track(wait.warp), wait.start, wait.until)
         for unit in record.units:
             put(unit.what[:60], unit.rank, unit.unit, unit.start, unit.until)
