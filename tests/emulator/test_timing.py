@@ -94,9 +94,9 @@ def test_a_wait_names_who_ended_it():
     END:"""
     body = body.replace("mbarrier.init", "setp.eq.u32 %p5, %r1, 0; @%p5 mbarrier.init", 1)
     machine = run(body, 64, shared_names={0: "done"})
-    role, what, whom, times, cycles = machine.timing.waiting()[0]
-    assert (what, times) == ("done", 1)
-    assert whom == machine.timing.last.roles[machine.live.warps[1]]
+    (wait,) = (wait for wait in machine.timing.last.waits if wait.what == "done")
+    cycles = wait.until - wait.start
+    assert (wait.warp.index, wait.whom.index) == (0, 1)
     assert 1950 < cycles < 2150
     trace = json.loads(machine.timing.perfetto())["traceEvents"]
     assert any(e["name"].startswith("wait done") and abs(e["dur"] - cycles) < 1 for e in trace)

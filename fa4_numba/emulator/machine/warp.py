@@ -81,6 +81,7 @@ class Warp:
         self.done, self.waiting = False, None
         self.state["pc"], self.state["meeting"] = 0, NOWHERE
         self.role = f"warp {self.index}"
+        self.patient = self.cta.machine.clock is not None  # a try_wait sleeps at once
         self.peeked = None  # the try_wait that failed last: it sleeps when it fails again
         self.tmem_stores: list = []
         self.bulk_groups = Groups("bulk copies")

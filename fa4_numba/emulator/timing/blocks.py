@@ -26,14 +26,24 @@ def assign_costs(pieces: list, arch: TimingArch) -> None:
     readers = Counter(r for block in costs.values() for some in block.values() for cost in some for r in cost.sources)
     for block in costs.values():
         _join(block, readers)
-    entries: dict[int, dict] = {start: {} for start in blocks}
+    arriving: dict[int, dict] = {start: {} for start in blocks}  # block → block before it → what is not ready
     for _ in range(_ROUNDS):
         for start, block in blocks.items():
-            left = _walk(pieces, block, costs[start], entries[start], arch)
-            for target in {pieces[block[-1]].taken, pieces[block[-1]].following} & blocks.keys():
-                known = entries[target]
-                for register, cycles in left.items():
-                    known[register] = max(known.get(register, 0), cycles) if target != start else cycles
+            left = _walk(pieces, block, costs[start], _entry(start, arriving[start]), arch)
+            branch = pieces[block[-1]]
+            for target in {branch.taken, branch.following} & blocks.keys():
+                if target > start or target == branch.following or _often_taken(pieces, block[-1]):
+                    arriving[target][start] = left
+
+
+def _entry(start: int, arriving: dict[int, dict]) -> dict:
+    """Return what is not ready when a block begins: after another lap of its loop, if it is the head of one."""
+    laps = [left for before, left in arriving.items() if before >= start]
+    entry: dict = {}
+    for left in laps or arriving.values():
+        for register, cycles in left.items():
+            entry[register] = max(entry.get(register, 0), cycles)
+    return entry
 
 
 def _join(costs: dict[int, list[Cost]], readers: Counter) -> None:
@@ -116,17 +126,17 @@ def _walk(pieces: list, block: range, costs: dict, entry: dict, arch: TimingArch
                 ready[register] = start + cost.latency
             time.add(cost, charge)
         if piece.kind == "branch" and costs[pc]:
-            time.cut(time.now - 1 + (arch.taken_branch if _often_taken(pieces, pc, block) else 1))
+            time.cut(time.now - 1 + (arch.taken_branch if _often_taken(pieces, pc) else 1))
         charge[CYCLES] = round(time.now) - charged
         charged = round(time.now)
         piece.cost = charge.astype(np.int64)
     return {register: cycles - charged for register, cycles in ready.items() if cycles > charged}
 
 
-def _often_taken(pieces: list, pc: int, block: range) -> bool:
+def _often_taken(pieces: list, pc: int) -> bool:
     """Guess a branch: loops go on, waits succeed, and what a guard skips is done."""
     branch = pieces[pc]
-    if branch.instruction.parts[0] != "bra":
+    if branch.instruction is None or branch.instruction.parts[0] != "bra":
         return False
     if branch.instruction.guard is None:
         return branch.following != pc + 1

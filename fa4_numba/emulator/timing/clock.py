@@ -69,11 +69,19 @@ class Clock:
             action()
             return True
         if not self.jobs:
-            return False
+            return self._give_up()
         self._pass(at)
         for job in [job for job in self.jobs.values() if job.left < 1e-6]:
             self._finish(job)
         return True
+
+    def _give_up(self) -> bool:
+        """Nothing moves: let the waits that may be peeking answer no, as the hardware does after a while."""
+        peeking = [w for w in self.waits if getattr(w.waiting, "peeks", False)]
+        for warp in peeking:
+            warp.patient = False
+            self._wake(warp)
+        return bool(peeking)
 
     def issued(self, cta, unit, what, amount) -> None:
         """Work was handed to an asynchronous unit: decide when it lands."""
