@@ -4,6 +4,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+pytest_plugins = ["fa4_numba.emulator.pytest_plugin"]
 DTYPES = {"bfloat16": ml_dtypes.bfloat16, "float16": np.float16}
 
 

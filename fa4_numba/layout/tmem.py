@@ -180,6 +180,12 @@ class DataPath(Enum):
             return tmem.reshape(parts, 32, -1)[:, lane % 32 : lane % 32 + lanes, col : col + cols]
         return tmem[part * lanes : (part + 1) * lanes, col : col + cols]
 
+    def lanes(self, lane: int) -> np.ndarray | slice:
+        """Return the lanes that an accumulator, or A, at the address's ``lane`` lies on."""
+        if self is not DataPath.HALF:
+            return slice(0, self.value[0] * self.value[1])
+        return self.block(np.arange(128)[:, None], 0, lane, 0, 1).reshape(-1)
+
 
 def accumulator_lane(m: int, row: int, cta_group: int = 1) -> int:
     """Return the lane (of its CTA) that holds row ``row`` of a D tile with ``m`` rows, in column 0."""

@@ -27,8 +27,8 @@ def executed_lines(machine) -> set[int]:
     return {warp.pieces[pc].instruction.line for warp in machine.live.warps for pc in warp.effects}
 
 
-def judge(mutant: Mutant, launch, ptx: str, schedules=SCHEDULES) -> Outcome:
-    """Run a mutant under the schedules until something catches it.
+def judge(mutant: Mutant, launch, ptx: str, usual=frozenset(), schedules=SCHEDULES) -> Outcome:
+    """Run a mutant under the schedules until something catches it; ``usual``: kinds of lint that say nothing.
 
     ``launch(ptx, schedule)`` returns (machine, function that says whether the results are right).
     """
@@ -42,7 +42,9 @@ def judge(mutant: Mutant, launch, ptx: str, schedules=SCHEDULES) -> Outcome:
             return Outcome(
                 mutant, {"memoryfault": "fault", "steplimit": "deadlock"}.get(name, name), str(error)
             )
-        serious = [r for r in machine.checker.reports if r.severity >= Severity.WARNING]
+        serious = [
+            r for r in machine.checker.reports if r.severity >= Severity.WARNING or r.kind not in usual
+        ]
         if serious:
             return Outcome(mutant, "hazard", str(serious[0]))
         if wrong is None and not right():
@@ -56,10 +58,11 @@ def run_all(launch, ptx: str, per_kind: int, progress=None) -> list[Outcome]:
     machine.run()
     if not right() or any(r.severity >= Severity.WARNING for r in machine.checker.reports):
         raise AssertionError("the unmutated kernel is not clean")
+    usual = frozenset(r.kind for r in machine.checker.reports)
     made = mutants(machine.entry.instructions, executed_lines(machine), per_kind)
     outcomes = []
     for mutant in made:
-        outcomes.append(judge(mutant, launch, ptx))
+        outcomes.append(judge(mutant, launch, ptx, usual))
         if progress is not None:
             progress(outcomes[-1])
     return outcomes

@@ -63,6 +63,7 @@ class Checker:
         self._found: dict[tuple, Report] = {}
         self.conflicts: dict[object, list[int]] = {}
         self.agent: Agent | None = None
+        self._suspicions: list[tuple] = []  # writes that race unless they write what is there already
 
     @property
     def reports(self) -> list[Report]:
@@ -168,7 +169,7 @@ class Checker:
         if self.atomic and not agent.asynchronous:
             agent.clock.join(self._atomics)
         if write:
-            self._judge_write(shadow, granules, what, memory)
+            self._judge_write(cta, shadow, granules, what, memory)
             shadow.write(granules, self._writing_event(cta, what))
         else:
             self._judge_read(shadow, granules, what, memory)
@@ -211,7 +212,7 @@ class Checker:
         if (writers == NOBODY).any() and not self.atomic:
             self._report("uninitialised", what, None, memory)
 
-    def _judge_write(self, shadow: Shadow, granules, what, memory: str) -> None:
+    def _judge_write(self, cta, shadow: Shadow, granules, what, memory: str) -> None:
         events, clock = self.events, self.agent.clock
         for row in shadow.readers.values():
             readers = row[granules].reshape(-1)
@@ -224,8 +225,22 @@ class Checker:
         late = events.unseen(writers, clock.seen)
         if late.any():
             event = int(writers[np.argmax(late)])
-            if not (self.atomic and events.kinds[event] == "atomic"):
+            if self.atomic and events.kinds[event] == "atomic":
+                return
+            if not self.agent.asynchronous and events.thread[event]:
+                before = cta.shared.view(np.uint32)[granules].copy()
+                self._suspicions.append(
+                    (cta, granules, before, ("two writes", what, events.places[event], memory))
+                )
+            else:
                 self._report("two writes", what, events.places[event], memory)
+
+    def end(self) -> None:
+        """The warp has done its instruction: threads may all write the same value, as some compilers let them."""
+        for cta, granules, before, report in self._suspicions:
+            if not np.array_equal(cta.shared.view(np.uint32)[granules], before):
+                self._report(*report)
+        self._suspicions.clear()
 
     def _count_conflicts(self, offsets, size: int) -> None:
         counts = self.conflicts.setdefault(self.instruction.line, [0, 0])
@@ -314,6 +329,7 @@ class Checker:
     def arriving(self, barrier, what) -> None:
         """The agent is about to arrive: the phase hands on what it has seen."""
         agent, known = self.agent, self._must_exist(barrier, what)
+        self._must_be_fenced(known, barrier, what)
         known.gathered.join(agent.clock)
         component, time = self._now()
         known.arrived[component] = time, what
@@ -323,6 +339,10 @@ class Checker:
             self._report("loads not awaited", what, self._loading.pop(self.current_warp), barrier.name)
         self._tick()
 
+    def _must_be_fenced(self, known: _Barrier, barrier, what) -> None:
+        if self.agent.asynchronous and self.agent.clock.fenced[known.maker] < known.made:
+            self._report("initialisation not fenced", what, None, barrier.name)
+
     def _tick(self) -> None:
         """Later accesses of a thread are not covered by what it has just released."""
         if not self.agent.asynchronous:
@@ -331,6 +351,7 @@ class Checker:
     def landing(self, barrier) -> None:
         """A copy's bytes are about to complete on an mbarrier: whoever sees the phase complete sees them."""
         known, events = self.barriers[barrier], self.agent.events
+        self._must_be_fenced(known, barrier, barrier.last_arrival)
         chosen = [barrier.cta] if barrier.cta in events else list(events)
         for cta in chosen:
             event = events.pop(cta)

@@ -69,6 +69,11 @@ FIXES = {
         "uses an mbarrier whose initialisation it need not see",
         "synchronise the CTA (cluster: barrier.cluster) after mbarrier.init and its fence",
     ),
+    "initialisation not fenced": (
+        Severity.LINT,
+        "an asynchronous unit signals an mbarrier whose initialisation no fence has published",
+        "fence.mbarrier_init.release.cluster (or fence.proxy.async) after mbarrier.init, before the CTA synchronises",
+    ),
     "phase overrun": (
         Severity.ERROR,
         "completes a phase although a waiting warp has not yet seen the one before the last: its parity is ambiguous",

@@ -34,6 +34,7 @@ class Launch:
     args: tuple[bytes, ...] = field(repr=False)
     memory: GlobalMemory = field(repr=False)
     stats: RunStats | None = None
+    reports: list = field(default_factory=list, repr=False)  # hazards, if it ran with ``check=True``
 
     @property
     def module(self) -> Module:
@@ -56,7 +57,10 @@ class Launch:
 
     def run(self, **options) -> RunStats:
         """Run it once on the arrays as they are now."""
-        self.stats = self.machine(**options).run()
+        machine = self.machine(**options)
+        self.stats = machine.run()
+        if machine.checker is not None:
+            self.reports = machine.checker.reports
         return self.stats
 
     def save(self, folder) -> Path:

@@ -94,7 +94,7 @@ class TmemOperand:
     def fetch(self, step: int, cta, address: int, what) -> None:
         """Read the cells of one multiply."""
         lane, col = split_tmem_address(address)
-        cta.touch_tmem(slice(0, 128), col, self.cells, what)
+        cta.touch_tmem(self.path.lanes(lane), col, self.cells, what)
         if self.path is DataPath.HALF:
             block = self.path.block(cta.tmem, 0, lane, col, self.cells)
             self.raw[step].reshape(block.shape)[...] = block

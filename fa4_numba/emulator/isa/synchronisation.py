@@ -80,8 +80,8 @@ def _result(warp, operation: str, operand):
 
 @effect("fence", "membar", "griddepcontrol", "nanosleep")
 def fence(warp, ins):
-    """Order memory accesses: here all are in program order; but a checker cares for ``.proxy.async``."""
-    proxy = "proxy" in ins.parts and "async" in ins.parts
+    """Order memory accesses: here all are in program order; but a checker cares for what the async proxy may see."""
+    proxy = ("proxy" in ins.parts and "async" in ins.parts) or "mbarrier_init" in ins.parts
 
     def run():
         if proxy and warp.cta.machine.checker is not None:

@@ -60,7 +60,7 @@ class Multiply:
         lane, col = split_tmem_address(d)
         blocks = self._blocks(rights)
         for i, cta in enumerate(ctas):
-            cta.touch_tmem(slice(0, 128), col, self.columns, what, write=True)
+            cta.touch_tmem(self.path.lanes(lane), col, self.columns, what, write=True)
             for part, right in enumerate(blocks):
                 left = lefts[i]
                 if self.from_tmem and self.path.splits_columns:

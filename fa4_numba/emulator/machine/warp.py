@@ -245,6 +245,8 @@ class Warp:
         if checker is not None:
             checker.begin(self, self.current)
         self.waiting = function()
+        if checker is not None:
+            checker.end()
         if self.waiting is None or self.waiting.advance:
             self.state["pc"] = pc + 1
 
