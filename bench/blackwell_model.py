@@ -73,7 +73,11 @@ def report(name: str, make, lengths: list[int], trace: Path | None) -> dict:
     short, long = timings
     tiles = (lengths[1] - lengths[0]) // TILE
     per_tile = (long.cycles - short.cycles) / tiles
-    figures = {"cycles per tile": per_tile, "cycles, first length": short.cycles, "cycles, second length": long.cycles}
+    figures = {
+        "cycles per tile": per_tile,
+        "cycles, first length": short.cycles,
+        "cycles, second length": long.cycles,
+    }
     before, after = short.utilisation(), long.utilisation()
     for unit in UNITS:  # of the difference: the steady state
         busy = after.get(unit, 0.0) * long.cycles - before.get(unit, 0.0) * short.cycles
@@ -104,10 +108,14 @@ def calibration() -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--peer", type=Path, help="folder of saved launches of flash-attn-4")
     parser.add_argument("--save", type=Path, help="only save flash-attn-4's launches in this folder")
-    parser.add_argument("--seq-k", type=int, nargs=2, default=[1024, 2048], metavar="N", help="two lengths of the keys")
+    parser.add_argument(
+        "--seq-k", type=int, nargs=2, default=[1024, 2048], metavar="N", help="two lengths of the keys"
+    )
     parser.add_argument("--trace", type=Path, help="folder for Perfetto traces in model time")
     arguments = parser.parse_args()
     if arguments.save:
@@ -119,7 +127,9 @@ def main() -> None:
         columns["flash-attn-4"] = report("flash-attn-4", make, arguments.seq_k, arguments.trace)
     else:
         print("\nflash-attn-4: not run. Its PTX is not part of this project: see --save and --peer")
-    print(f"\n*model* of one sm_100 SM, {QUERIES} queries, d{DIM}, keys {arguments.seq_k}; tile: {QUERIES} x {TILE}")
+    print(
+        f"\n*model* of one sm_100 SM, {QUERIES} queries, d{DIM}, keys {arguments.seq_k}; tile: {QUERIES} x {TILE}"
+    )
     print(f"{'':24}" + "".join(f"{name:>14}" for name in columns))
     for row in next(iter(columns.values())):
         values = [figures[row] for figures in columns.values()]

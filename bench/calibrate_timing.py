@@ -56,18 +56,24 @@ def micro_kernels():
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--probes", action="store_true", help="the micro kernels instead of whole kernels")
     arguments = parser.parse_args()
     facts = TIMES["facts"]
-    print(f"GPU: {facts['device']}, driver {facts['driver']}, {facts['date']}; the other column is a *model*\n")
+    print(
+        f"GPU: {facts['device']}, driver {facts['driver']}, {facts['date']}; the other column is a *model*\n"
+    )
     if arguments.probes:
         print(f"{'micro kernel':40} {'GPU cycles':>10} {'model':>10} {'error':>7}")
         for name, gpu, model in micro_kernels():
             error = f"{model / gpu - 1:+7.0%}" if gpu > 1 else "removed"  # ptxas removed some
             print(f"{name:40} {gpu:10.1f} {model:10.1f} {error}", flush=True)
         return
-    print(f"{'kernel':16} {'limited by':22} {'GPU µs':>8} {'model µs':>8} {'error':>6}   cycles of a CTA: GPU, model")
+    print(
+        f"{'kernel':16} {'limited by':22} {'GPU µs':>8} {'model µs':>8} {'error':>6}   cycles of a CTA: GPU, model"
+    )
     for name, bound, gpu, model, gpu_cta, model_cta in whole_kernels():
         note = "  (the HBM bandwidth was fitted to it)" if name in FITTED else ""
         print(

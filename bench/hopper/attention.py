@@ -173,7 +173,7 @@ wgmma.wait_group.sync.aligned 0;
 
 def _store() -> str:
     """bf16 pairs, straight from the registers."""
-    text = f"""
+    text = """
 shr.u32 %r7, %r6, 5;
 shl.b32 %r7, %r7, 4;
 shl.b32 %r8, %group, 6;

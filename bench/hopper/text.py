@@ -31,7 +31,8 @@ st.global.v2.u64 [%st_at], {%st_c0, %st_c1};
 st.global.v2.u64 [%st_at + 16], {%st_n0, %st_n1};
 STATS_DONE:
 """
-STATS_REGISTERS = ".reg .b32 %st_lane, %st_a, %st_b, %st_c; .reg .b64 %st_c0, %st_c1, %st_n0, %st_n1, %st_at, %st_c1x; .reg .pred %st_p;"
+STATS_REGISTERS = """.reg .b32 %st_lane, %st_a, %st_b, %st_c;
+.reg .b64 %st_c0, %st_c1, %st_n0, %st_n1, %st_at, %st_c1x; .reg .pred %st_p;"""
 STATS_BYTES_PER_WARP = 32
 
 

@@ -61,7 +61,9 @@ def save_timeline(events, path, cta=None) -> Path:
     return path
 
 
-def draw_model_timeline(timing, start: float = 0.0, until: float | None = None, figure: Figure | None = None) -> Figure:
+def draw_model_timeline(
+    timing, start: float = 0.0, until: float | None = None, figure: Figure | None = None
+) -> Figure:
     """Draw a cluster in the timing model's cycles: a row per role (its first warp) and unit; waits in red, labelled.
 
     ``timing``: a machine's, run with ``schedule="model"``; ``start`` and ``until`` cut out a part.
@@ -81,7 +83,9 @@ def draw_model_timeline(timing, start: float = 0.0, until: float | None = None, 
         axes.broken_barh(runs, (i - 0.3, 0.6), facecolors=COLORS["softmax"])
         for wait in record.waits:
             if wait.warp is warp and seen(wait):
-                axes.broken_barh([(wait.start, wait.until - wait.start)], (i - 0.3, 0.6), facecolors="#f2b8b5")
+                axes.broken_barh(
+                    [(wait.start, wait.until - wait.start)], (i - 0.3, 0.6), facecolors="#f2b8b5"
+                )
                 if wait.until - wait.start > (until - start) / 25:
                     middle = (max(wait.start, start) + min(wait.until, until)) / 2
                     axes.text(middle, i, wait.what, ha="center", va="center", fontsize=6)
@@ -89,7 +93,10 @@ def draw_model_timeline(timing, start: float = 0.0, until: float | None = None, 
         busy = [(u.start, u.until - u.start) for u in record.units if u.unit == name and seen(u)]
         axes.broken_barh(busy, (i - 0.3, 0.6), facecolors=COLORS["P V"], edgecolors="white", linewidth=0.3)
     axes.set(
-        yticks=range(len(rows)), yticklabels=rows, xlim=(start, until), xlabel=f"cycles of the {timing.arch.name} model"
+        yticks=range(len(rows)),
+        yticklabels=rows,
+        xlim=(start, until),
+        xlabel=f"cycles of the {timing.arch.name} model",
     )
     axes.invert_yaxis()
     axes.set_title("blue: runs, pale red: waits (for what), green: unit at work")

@@ -41,7 +41,9 @@ def run(body: str, threads: int = 32, **options) -> Machine:
 
 
 def loop(body: str, n: int) -> str:
-    return f"mov.u32 %r9, {n};\nLOOP:\n{body}\nadd.s32 %r9, %r9, -1;\nsetp.ne.s32 %p0, %r9, 0;\n@%p0 bra LOOP;\n"
+    return (
+        f"mov.u32 %r9, {n};\nLOOP:\n{body}\nadd.s32 %r9, %r9, -1;\nsetp.ne.s32 %p0, %r9, 0;\n@%p0 bra LOOP;\n"
+    )
 
 
 @pytest.mark.parametrize("engine", ["interpreter", "compiled"])
@@ -54,7 +56,9 @@ def test_a_chain_takes_its_latencies(engine):
 
 def test_the_clock_register_counts_the_models_cycles():
     chain = "fma.rn.f32 %f0, %f0, %f20, %f20;\n" * 100
-    machine = run(f"mov.u64 %d1, %clock64;\n{chain}mov.u64 %d2, %clock64; sub.s64 %d2, %d2, %d1; st.global.u64 [%d0], %d2;")
+    machine = run(
+        f"mov.u64 %d1, %clock64;\n{chain}mov.u64 %d2, %clock64; sub.s64 %d2, %d2, %d1; st.global.u64 [%d0], %d2;"
+    )
     assert 397 <= int(machine.out[0]) <= 401
 
 

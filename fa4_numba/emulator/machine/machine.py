@@ -212,7 +212,10 @@ class Machine(Inspection):
                 ) from error
             return
         self.program_code = CompiledProgram(
-            self.pieces, layout, self.address_of, f"{self.module.text}{self.entry.name}{layout.specials}{costs_text(self.pieces)}"
+            self.pieces,
+            layout,
+            self.address_of,
+            f"{self.module.text}{self.entry.name}{layout.specials}{costs_text(self.pieces)}",
         )
         for warp in self.live.warps:
             warp.engine = CompiledEngine(warp, self.program_code)

@@ -4,7 +4,7 @@
 *FA4*: the FlashAttention-4 paper, analysis of B200's units. *Semi*: SemiAnalysis, "Dissecting Nvidia Blackwell".
 """
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from ...errors import LaunchError
 
@@ -43,6 +43,9 @@ class TimingArch:
         Columns of one tensor-core instruction (of 32 bytes depth) that are done per cycle.
     mma_rows : int
         Rows of A that an instruction reads from shared memory at full rate.
+    mma_queue : int
+        Multiplies of a warp that a tensor core takes before it has begun them: with so many the warp waits at issue.
+        Assumed: 1, of 1, 2, 4 and 8 the one under which ``bench/hopper``'s attention comes closest to the GPU's time.
     mma_latency : int
         From the end of the last multiply to its results and its commit being seen.
     tma_latency, tma_rate, tma_box : float
@@ -81,7 +84,6 @@ class TimingArch:
     clock_ghz: float
     hbm_bytes_per_ns: float
     l2_bytes_per_cycle: float
-    sources: dict = field(default_factory=dict)
 
 
 _RATES = {
@@ -91,7 +93,9 @@ _RATES = {
     "alu": Rate(1, "alu", 2, 4),  # "chain/wide lop3.b32", max.f32, selp, prmt, shf, cvt.bf16x2, cvt.f32.s32
     "either": Rate(1, "either", 2, 4),  # integer additions: on ALU, or as multiply-adds
     "imad": Rate(1, "fma", 2, 4),  # "chain/wide mad.s32"
-    "mufu": Rate(1, "mufu", 8, 17),  # "chain/wide ex2.f32", lg2, tanh, popc, cvt.s32.f32: 16 lanes a cycle and SM
+    "mufu": Rate(
+        1, "mufu", 8, 17
+    ),  # "chain/wide ex2.f32", lg2, tanh, popc, cvt.s32.f32: 16 lanes a cycle and SM
     "vote": Rate(1, "alu", 2, 13),  # "chain vote" less its setp
     "redux": Rate(1, "mufu", 8, 44),  # "chain/wide redux"
     "shuffle": Rate(1, None, 0, 24),  # "chain shfl"; one a cycle and SM, as "wide shfl x16"
@@ -109,7 +113,12 @@ SM_90 = TimingArch(
     l2_port=104.0,  # as tma_rate
     try_wait=27,  # "mbarrier alone"
     arrive=27,  # "mbarrier alone"
-    wake={"PhaseWait": 22, "NamedWait": 16, "GroupWait": 20, "ClusterWait": 180},  # ping-pong probes; the last assumed
+    wake={
+        "PhaseWait": 22,
+        "NamedWait": 16,
+        "GroupWait": 20,
+        "ClusterWait": 180,
+    },  # ping-pong probes; the last assumed
     mma_width=2,  # "wgmma SS n256 batch 8 groups 2": 128 cycles an instruction, 4096 FLOP a cycle
     mma_rows=64,
     mma_latency=22,  # "wgmma SS n128 batch 1 groups 1"
@@ -127,6 +136,7 @@ SM_90 = TimingArch(
     l2_bytes_per_cycle=5120.0,  # A100's white paper; nothing is published for Hopper
 )
 
+# everything that is not named here is Hopper's, measured there: nothing better is known
 SM_100 = replace(
     SM_90,
     name="sm_100",
@@ -138,7 +148,6 @@ SM_100 = replace(
     clock_ghz=1.85,  # 2.25 PFLOP/s of dense bf16 (FA4) over 148 SMs and 8192 FLOP
     hbm_bytes_per_ns=8000.0 * 0.79,  # 8 TB/s (B200 data sheet) at the share that Hopper reaches
     l2_bytes_per_cycle=5120.0 * 148 / 132,  # assumed: Hopper's per SM
-    sources={"everything else": "Hopper's, measured; no better is known"},
 )
 KNOWN = {"sm_90": SM_90, "sm_100": SM_100}
 

@@ -22,8 +22,13 @@ def assign_costs(pieces: list, arch: TimingArch) -> None:
     """Set the ``cost`` of every piece."""
     heads = [pc for pc, piece in enumerate(pieces) if piece.head]
     blocks = {start: range(start, end) for start, end in zip(heads, [*heads[1:], len(pieces)])}
-    costs = {start: {pc: [cost_of(ins, arch) for ins in pieces[pc].instructions] for pc in block} for start, block in blocks.items()}
-    readers = Counter(r for block in costs.values() for some in block.values() for cost in some for r in cost.sources)
+    costs = {
+        start: {pc: [cost_of(ins, arch) for ins in pieces[pc].instructions] for pc in block}
+        for start, block in blocks.items()
+    }
+    readers = Counter(
+        r for block in costs.values() for some in block.values() for cost in some for r in cost.sources
+    )
     for block in costs.values():
         _join(block, readers)
     arriving: dict[int, dict] = {start: {} for start in blocks}  # block → block before it → what is not ready
@@ -85,7 +90,9 @@ class _Stretch:
 
     @property
     def now(self) -> float:
-        busiest = max(self.sums[ISSUE : MUFU + 1].max(), self.sums[TMEM], _SUBCORE_WAVEFRONT * self.wavefronts)
+        busiest = max(
+            self.sums[ISSUE : MUFU + 1].max(), self.sums[TMEM], _SUBCORE_WAVEFRONT * self.wavefronts
+        )
         return max(self.base + busiest, self.path)
 
     def cut(self, at: float) -> None:
@@ -140,5 +147,10 @@ def _often_taken(pieces: list, pc: int) -> bool:
         return False
     if branch.instruction.guard is None:
         return branch.following != pc + 1
-    spins = any("wait" in part for i in range(branch.taken, pc) for ins in pieces[i].instructions[:1] for part in ins.parts[:2])
+    spins = any(
+        "wait" in part
+        for i in range(branch.taken, pc)
+        for ins in pieces[i].instructions[:1]
+        for part in ins.parts[:2]
+    )
     return branch.taken <= pc and not (spins and pc - branch.taken < 8)

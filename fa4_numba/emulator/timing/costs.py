@@ -22,8 +22,28 @@ _PAIRED = {  # opcode → which others it can become one instruction with
 }
 _FLOATS = ("f32", "f32x2", "f16", "f16x2", "bf16", "bf16x2", "f64")
 _MUFU = ("ex2", "rcp", "lg2", "rsqrt", "sqrt", "tanh", "sin", "cos", "popc", "clz", "bfind", "brev")
-_RESULT_FIRST = ("ld", "ldu", "ldmatrix", "atom", "mov", "shfl", "vote", "match", "redux", "elect", "activemask", "mapa")
-_RESULT_FIRST += ("mbarrier.try_wait", "mbarrier.test_wait", "tcgen05.ld", "mma", "isspacep", "clusterlaunchcontrol.query_cancel")
+_RESULT_FIRST = (
+    "ld",
+    "ldu",
+    "ldmatrix",
+    "atom",
+    "mov",
+    "shfl",
+    "vote",
+    "match",
+    "redux",
+    "elect",
+    "activemask",
+    "mapa",
+)
+_RESULT_FIRST += (
+    "mbarrier.try_wait",
+    "mbarrier.test_wait",
+    "tcgen05.ld",
+    "mma",
+    "isspacep",
+    "clusterlaunchcontrol.query_cancel",
+)
 _ARRIVAL = "arrival"  # what a wait after an arrival of the same warp depends on
 _FENCES = ("mbarrier.try_wait", "mbarrier.test_wait", "bar", "barrier", "wgmma.wait_group", "tcgen05.wait")
 _FENCES += ("cp.async.wait_group", "cp.async.wait_all", "cp.async.bulk.wait_group")
@@ -57,7 +77,12 @@ def cost_of(ins, arch: TimingArch) -> Cost:
         return Cost(slots=0, latency=0)
     if ins.parts[0] in ("bra", "ret", "exit"):
         cost = Cost(latency=0)
-    elif ins.found[0] == "alu" and ins.parts[0] not in _EFFECTS or ins.parts[0] == "mov" and ins.alu is not None:
+    elif (
+        ins.found[0] == "alu"
+        and ins.parts[0] not in _EFFECTS
+        or ins.parts[0] == "mov"
+        and ins.alu is not None
+    ):
         cost = _lane_wise(ins, arch)
     else:
         cost = _effect(ins, arch)
@@ -82,7 +107,9 @@ def _lane_wise(ins, arch: TimingArch) -> Cost:
     if name == "cvt":
         return _conversion(ins, arch)
     if name in ("setp", "selp", "slct", "set", "prmt", "lop3", "copysign", "testp"):
-        return replace(_at(arch, "alu", 2 if kind.endswith("64") and name in ("setp", "selp") else 1), pairs=_pairs(ins))
+        return replace(
+            _at(arch, "alu", 2 if kind.endswith("64") and name in ("setp", "selp") else 1), pairs=_pairs(ins)
+        )
     if name in _MUFU or (name == "div" and kind in _FLOATS):
         return _special(ins, arch)
     if kind in _FLOATS:
@@ -96,7 +123,9 @@ def _move(ins, arch: TimingArch) -> Cost:
 
 
 def _conversion(ins, arch: TimingArch) -> Cost:
-    to, source = [p for p in ins.parts if p[0] in "fbuse" and p[-1].isdigit() or p in ("e4m3x2", "e5m2x2")][:2]
+    to, source = [p for p in ins.parts if p[0] in "fbuse" and p[-1].isdigit() or p in ("e4m3x2", "e5m2x2")][
+        :2
+    ]
     if to[0] in "us" and source[0] in "us":
         return Cost(slots=0, latency=0)
     if to[0] in "us" or "64" in to + source:
@@ -138,7 +167,9 @@ def _integer(ins, arch: TimingArch) -> Cost:
 
 def _pairs(ins) -> str | None:
     kind = ins.parts[-1]
-    return None if kind.endswith("64") or kind in ("pred", "f32", "f16", "bf16") else _PAIRED.get(ins.parts[0])
+    return (
+        None if kind.endswith("64") or kind in ("pred", "f32", "f16", "bf16") else _PAIRED.get(ins.parts[0])
+    )
 
 
 # -- what the machine does ------------------------------------------------------------------------
@@ -159,7 +190,7 @@ def _bytes_per_lane(ins) -> int:
 def _access(ins, arch: TimingArch) -> Cost:
     size = _bytes_per_lane(ins)
     wavefronts = max(1, size * 32 // 128)
-    if any(p.startswith("param") or p.startswith("const") for p in ins.parts):
+    if any(p.startswith(("param", "const")) for p in ins.parts):
         return Cost(slots=0, latency=0)
     if any(p.startswith("shared") for p in ins.parts):
         return Cost(shared=wavefronts, latency=arch.shared_latency)
@@ -175,7 +206,11 @@ def _matrix(ins, arch: TimingArch) -> Cost:
 
 
 def _tmem(ins, arch: TimingArch) -> Cost:
-    registers = len(next(a.items for a in ins.args if isinstance(a, Vector))) if any(isinstance(a, Vector) for a in ins.args) else 1
+    registers = (
+        len(next(a.items for a in ins.args if isinstance(a, Vector)))
+        if any(isinstance(a, Vector) for a in ins.args)
+        else 1
+    )
     return Cost(tmem=max(1, round(registers / arch.tmem_rate)), latency=arch.tmem_latency)
 
 

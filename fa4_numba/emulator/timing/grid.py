@@ -5,7 +5,18 @@ from dataclasses import dataclass
 from ...hw import SM_100A
 
 _THREADS_PER_SM, _CTAS_PER_SM, _SYSTEM_BYTES = 2048, 32, 1024
-_SHARED_UNITS = ("issue slots", "FMA", "ALU", "MUFU", "shared memory", "TMEM", "L2 port", "tensor core", "TMA load", "TMA store")
+_SHARED_UNITS = (
+    "issue slots",
+    "FMA",
+    "ALU",
+    "MUFU",
+    "shared memory",
+    "TMEM",
+    "L2 port",
+    "tensor core",
+    "TMA load",
+    "TMA store",
+)
 
 
 @dataclass(frozen=True)
@@ -50,5 +61,9 @@ def kernel_time(machine, resident: int | None = None, clock_ghz: float | None = 
     moved = sum(map(timing.bytes_moved, records)) / len(records) * machine.total_clusters
     once = min(moved, sum(machine.memory.sizes()))
     return KernelTime(
-        sm, moved / arch.l2_bytes_per_cycle, once / arch.hbm_bytes_per_ns * (clock_ghz or arch.clock_ghz), waves, at_once
+        sm,
+        moved / arch.l2_bytes_per_cycle,
+        once / arch.hbm_bytes_per_ns * (clock_ghz or arch.clock_ghz),
+        waves,
+        at_once,
     )

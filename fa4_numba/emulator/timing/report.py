@@ -59,7 +59,10 @@ def _what(waiting) -> str:
         "ClusterWait": lambda: "cluster barrier",
         "TmemWait": lambda: "tensor memory",
         "RegisterWait": lambda: "registers",
-    }.get(type(waiting).__name__, lambda: getattr(getattr(waiting, "groups", None), "what", "asynchronous copies"))()
+    }.get(
+        type(waiting).__name__,
+        lambda: getattr(getattr(waiting, "groups", None), "what", "asynchronous copies"),
+    )()
 
 
 def waited_for(waiting):
@@ -139,7 +142,8 @@ class Timing:
         ctas, cycles = record.cluster.size, max(record.cycles, 1.0)
         total = sum(record.costs.values(), np.zeros(8))
         out = {
-            name: float(total[k]) / cycles / ctas / (1 if k == SHARED else _SUBCORES) for k, name in _NAMES.items()
+            name: float(total[k]) / cycles / ctas / (1 if k == SHARED else _SUBCORES)
+            for k, name in _NAMES.items()
         }
         out["L2 port"] = float(total[BYTES]) / self.arch.l2_port / cycles / ctas
         busy = defaultdict(float)
@@ -182,7 +186,8 @@ class Timing:
             row["waiting"] += waited[warp]
             row["issue slots"] += float(record.costs[warp][ISSUE]) if warp in record.costs else 0.0
         return {
-            role: {k: v if k == "warps" else v / row["warps"] for k, v in row.items()} for role, row in out.items()
+            role: {k: v if k == "warps" else v / row["warps"] for k, v in row.items()}
+            for role, row in out.items()
         }
 
     def perfetto(self, record: ClusterRecord | None = None) -> str:
@@ -190,7 +195,14 @@ class Timing:
         record = record or self.last
         entries = []
         put = lambda name, rank, who, start, until: entries.append(
-            {"name": name, "ph": "X", "ts": start, "dur": max(until - start, 0.01), "pid": f"CTA rank {rank} (model)", "tid": who}
+            {
+                "name": name,
+                "ph": "X",
+                "ts": start,
+                "dur": max(until - start, 0.01),
+                "pid": f"CTA rank {rank} (model)",
+                "tid": who,
+            }
         )
         track = lambda warp: f"{record.roles.get(warp, warp.role)} w{warp.index}"
         for part in record.slices:
@@ -214,5 +226,9 @@ class Timing:
                 f"{row['issue slots']:,.0f} issue slots"
             )
         for role, what, whom, times, cycles in self.waiting()[:20]:
-            lines.append(f"  {role} waits {cycles:,.0f} cycles for {what}" + (f" of {whom}" if whom else "") + f" ({times}x)")
+            lines.append(
+                f"  {role} waits {cycles:,.0f} cycles for {what}"
+                + (f" of {whom}" if whom else "")
+                + f" ({times}x)"
+            )
         return "\n".join(lines)

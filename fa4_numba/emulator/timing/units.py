@@ -40,7 +40,9 @@ class Units:
             return self._take(rank, "cp.async", amount / arch.l2_port, what, amount) + arch.l2_latency
         return self.clock.now + arch.wake["ClusterWait"]
 
-    def _take(self, rank: int, unit: str, cycles: float, what, size: int = 0, since: float | None = None) -> float:
+    def _take(
+        self, rank: int, unit: str, cycles: float, what, size: int = 0, since: float | None = None
+    ) -> float:
         """Let a unit work; return when it is done."""
         now = self.clock.now if since is None else since
         begin = max(now, self.free[rank, unit])
