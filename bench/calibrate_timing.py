@@ -24,7 +24,10 @@ from fa4_numba.emulator.timing.grid import kernel_time  # noqa: E402
 TIMES = json.loads((ROOT / "bench/data/hopper_times.json").read_text())
 RESIDENT = {"copy": 4}  # CTAs of an SM, where registers do not limit them and the grid has that many
 PROBE_ITERATIONS = (8, 24)
-FITTED = ("copy",)  # what a number of the model was fitted to
+FITTED = {
+    "copy": "HBM bandwidth",
+    "attention": "mma_queue",
+}  # kernels that a number of the model was fitted to
 
 
 def whole_kernels(names: tuple | None = None):
@@ -75,7 +78,7 @@ def main() -> None:
         f"{'kernel':16} {'limited by':22} {'GPU µs':>8} {'model µs':>8} {'error':>6}   cycles of a CTA: GPU, model"
     )
     for name, bound, gpu, model, gpu_cta, model_cta in whole_kernels():
-        note = "  (the HBM bandwidth was fitted to it)" if name in FITTED else ""
+        note = f"  ({FITTED[name]} was fitted to it)" if name in FITTED else ""
         print(
             f"{name:16} {bound:22} {gpu:8.1f} {model:8.1f} {model / gpu - 1:+6.0%}   "
             f"{gpu_cta:9,.0f} {model_cta:9,.0f}{note}",

@@ -1,7 +1,10 @@
 """What each unit of one SM can do, per architecture. Every number has its source: our own measurement, or who says it.
 
 *Measured*: ``bench/hopper/probes.py`` on one H200 (``bench/data/hopper_times.json``); the probe's name follows.
-*FA4*: the FlashAttention-4 paper, analysis of B200's units. *Semi*: SemiAnalysis, "Dissecting Nvidia Blackwell".
+*FA4*: the FlashAttention-4 authors, together.ai/blog/flashattention-4: B200 has 2.25 PFLOP/s of dense bf16; exponential
+units and shared memory bandwidth as Hopper. *Semi*: SemiAnalysis, "Dissecting Nvidia Blackwell", newsletter.semianalysis.com:
+multiplies with both operands in shared memory and N < 128 are bound by its 128 bytes a cycle. *Guide*: CUDA C++ Programming
+Guide. What nobody says is *assumed*, and says so.
 """
 
 from dataclasses import dataclass, replace
@@ -93,9 +96,8 @@ _RATES = {
     "alu": Rate(1, "alu", 2, 4),  # "chain/wide lop3.b32", max.f32, selp, prmt, shf, cvt.bf16x2, cvt.f32.s32
     "either": Rate(1, "either", 2, 4),  # integer additions: on ALU, or as multiply-adds
     "imad": Rate(1, "fma", 2, 4),  # "chain/wide mad.s32"
-    "mufu": Rate(
-        1, "mufu", 8, 17
-    ),  # "chain/wide ex2.f32", lg2, tanh, popc, cvt.s32.f32: 16 lanes a cycle and SM
+    # "chain/wide ex2.f32", lg2, tanh, popc, cvt.s32.f32: 16 lanes a cycle and SM
+    "mufu": Rate(1, "mufu", 8, 17),
     "vote": Rate(1, "alu", 2, 13),  # "chain vote" less its setp
     "redux": Rate(1, "mufu", 8, 44),  # "chain/wide redux"
     "shuffle": Rate(1, None, 0, 24),  # "chain shfl"; one a cycle and SM, as "wide shfl x16"
@@ -113,12 +115,8 @@ SM_90 = TimingArch(
     l2_port=104.0,  # as tma_rate
     try_wait=27,  # "mbarrier alone"
     arrive=27,  # "mbarrier alone"
-    wake={
-        "PhaseWait": 22,
-        "NamedWait": 16,
-        "GroupWait": 20,
-        "ClusterWait": 180,
-    },  # ping-pong probes; the last assumed
+    # "mbarrier ping-pong", "bar ping-pong" and "bar.sync", "wgmma … batch 1"; a cluster's barrier: assumed
+    wake={"PhaseWait": 22, "NamedWait": 16, "GroupWait": 20, "ClusterWait": 180},
     mma_width=2,  # "wgmma SS n256 batch 8 groups 2": 128 cycles an instruction, 4096 FLOP a cycle
     mma_rows=64,
     mma_latency=22,  # "wgmma SS n128 batch 1 groups 1"
@@ -133,19 +131,19 @@ SM_90 = TimingArch(
     sms=132,
     clock_ghz=1.98,  # what the driver reports; under load it falls: see the calibration
     hbm_bytes_per_ns=3820.0,  # fitted: what the kernel "copy" reaches, 79 % of the bus
-    l2_bytes_per_cycle=5120.0,  # A100's white paper; nothing is published for Hopper
+    l2_bytes_per_cycle=5120.0,  # A100's white paper (L2 read bandwidth); nothing is published for Hopper
 )
 
 # everything that is not named here is Hopper's, measured there: nothing better is known
 SM_100 = replace(
     SM_90,
     name="sm_100",
-    mma_width=2,  # of 128 rows instead of 64: 8192 FLOP a cycle and SM. FA4
-    mma_rows=128,
+    mma_width=2,  # of 128 rows instead of 64: 8192 FLOP a cycle and SM, which gives FA4's 2.25 PFLOP/s at 1.85 GHz
+    mma_rows=128,  # 4 KB of A an instruction: N < 128 is then bound by shared memory, as Semi measured
     tmem_latency=23,  # assumed: Hopper's shared memory latency
     tmem_rate=1.0,  # assumed: 128 bytes a cycle and sub-core
-    sms=148,  # B200. FA4
-    clock_ghz=1.85,  # 2.25 PFLOP/s of dense bf16 (FA4) over 148 SMs and 8192 FLOP
+    sms=148,  # B200, as cudaGetDeviceProperties reports it
+    clock_ghz=1.85,  # see mma_width
     hbm_bytes_per_ns=8000.0 * 0.79,  # 8 TB/s (B200 data sheet) at the share that Hopper reaches
     l2_bytes_per_cycle=5120.0 * 148 / 132,  # assumed: Hopper's per SM
 )

@@ -49,6 +49,7 @@ class Clock:
         self.now = 0.0
         self.jobs: dict[object, Job] = {}
         self.waits: dict[object, Wait] = {}
+        self.owed: dict[object, np.ndarray] = {}  # warp → what it used in no time
         self.landings: list[tuple] = []
         self._events = 0
         self.current = None  # the warp whose instruction the machine does
@@ -116,9 +117,12 @@ class Clock:
         warp.state["costs"] = 0
         self.record.executed(warp, costs)
         self.machine.collect(warp)
-        job = Job(warp, why, max(costs[CYCLES], 0.0), self.now)
+        costs += self.owed.pop(warp, 0.0)
+        job = Job(warp, why, costs[CYCLES], self.now)
         if job.left:
             job.uses = list(self._uses(warp, costs, job.left))
+        else:  # in the shadow of other work: what it asks of pipes is charged with what comes next
+            self.owed[warp] = costs
         self.jobs[warp] = job
         self._changed = True
 
