@@ -59,3 +59,45 @@ def save_timeline(events, path, cta=None) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     draw_timeline(events, cta).savefig(path, dpi=110)
     return path
+
+
+def draw_model_timeline(
+    timing, start: float = 0.0, until: float | None = None, figure: Figure | None = None
+) -> Figure:
+    """Draw a cluster in the timing model's cycles: a row per role (its first warp) and unit; waits in red, labelled.
+
+    ``timing``: a machine's, run with ``schedule="model"``; ``start`` and ``until`` cut out a part.
+    """
+    record = timing.last
+    until = until or record.cycles
+    figure = figure or Picture(figsize=(13, 5), layout="constrained")
+    axes = figure.subplots()
+    first = {}
+    for warp, role in record.roles.items():
+        first.setdefault(role, warp)
+    units = sorted({unit.unit for unit in record.units})
+    rows = [*first, *units]
+    seen = lambda part: part.until > start and part.start < until
+    for i, warp in enumerate(first.values()):
+        runs = [(p.start, p.until - p.start) for p in record.slices if p.warp is warp and seen(p)]
+        axes.broken_barh(runs, (i - 0.3, 0.6), facecolors=COLORS["softmax"])
+        for wait in record.waits:
+            if wait.warp is warp and seen(wait):
+                axes.broken_barh(
+                    [(wait.start, wait.until - wait.start)], (i - 0.3, 0.6), facecolors="#f2b8b5"
+                )
+                if wait.until - wait.start > (until - start) / 25:
+                    middle = (max(wait.start, start) + min(wait.until, until)) / 2
+                    axes.text(middle, i, wait.what, ha="center", va="center", fontsize=6)
+    for i, name in enumerate(units, len(first)):
+        busy = [(u.start, u.until - u.start) for u in record.units if u.unit == name and seen(u)]
+        axes.broken_barh(busy, (i - 0.3, 0.6), facecolors=COLORS["P V"], edgecolors="white", linewidth=0.3)
+    axes.set(
+        yticks=range(len(rows)),
+        yticklabels=rows,
+        xlim=(start, until),
+        xlabel=f"cycles of the {timing.arch.name} model",
+    )
+    axes.invert_yaxis()
+    axes.set_title("blue: runs, pale red: waits (for what), green: unit at work")
+    return figure

@@ -42,7 +42,10 @@ def test_a_failing_kernel_raises_through_tritons_own_call():
     from fa4_numba.errors import MemoryFault
 
     x, out = DeviceArray(np.zeros(100, np.float32)), DeviceArray(np.zeros(100, np.float32))
-    with emulated_driver(libraries=["triton"]) as log, pytest.raises(MemoryFault, match="begins 400 bytes before the end"):
+    with (
+        emulated_driver(libraries=["triton"]) as log,
+        pytest.raises(MemoryFault, match="begins 400 bytes before the end"),
+    ):
         kernels_triton.vector_add[(1,)](x, x, out, 1000, BLOCK=1024)
     assert len(log) == 1 and log[0].stats is None
 

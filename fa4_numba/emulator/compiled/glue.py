@@ -3,7 +3,7 @@
 from ..isa.registry import watched_by
 from ..machine.interpreter import DIVERGED, EFFECT, ENDED, INTERPRET, MET, TURN_OVER
 from ..machine.program import Piece
-from ..machine.state import HEADER, LANES, StateLayout
+from ..machine.state import COST_COUNTERS, HEADER, LANES, StateLayout
 from ..ptx.module import Reg
 
 _FLUSH_MODES = (0x1F80, 0x9FC0)  # MXCSR: all exceptions masked; with FTZ and DAZ
@@ -101,6 +101,8 @@ leave:
         self.lines.append(f"  store i64 {self._emit(f'sub i64 {budget}, 1')}, ptr %budget_at")
         if piece.count:
             self._count(piece.count)
+        if piece.cost is not None and piece.cost.any():
+            self._charge(piece.cost)
         {"alu": self._arithmetic, "effect": self._effect, "branch": self._branch}[piece.kind](pc, piece)
 
     def _count(self, count: int) -> None:
@@ -109,6 +111,14 @@ leave:
         active, lanes = self._emit("load i64, ptr %active_at"), self._emit("load i64, ptr %lanes_at")
         more = self._emit(f"mul i64 {active}, {count}")
         self.lines.append(f"  store i64 {self._emit(f'add i64 {lanes}, {more}')}, ptr %lanes_at")
+
+    def _charge(self, cost) -> None:
+        """Add a piece's cost to the timing model's counters."""
+        kind = f"<{COST_COUNTERS} x i64>"
+        at = self._emit(f"getelementptr i8, ptr %base, i64 {_field('costs')}")
+        more = f"<{', '.join(f'i64 {n}' for n in cost)}>"
+        total = self._emit(f"add {kind} {self._emit(f'load {kind}, ptr {at}, align 8')}, {more}")
+        self.lines.append(f"  store {kind} {total}, ptr {at}, align 8")
 
     def _arithmetic(self, pc: int, piece: Piece) -> None:
         if pc not in self.functions:

@@ -48,7 +48,7 @@ def copy(warp, ins):
             to[start[:, None] + index] = values
             warp.copy_groups.end(group)
 
-        warp.cta.issue(_unit(warp), land, what)
+        warp.cta.issue(_unit(warp), land, what, size * int(np.count_nonzero(mask)))
 
     return run
 

@@ -79,7 +79,7 @@ def _from_global(warp, ins):
                 target.shared[at : at + count] = data[offset : offset + count]
                 barrier.land(count, warp.where(ins, "bulk copy of "))
 
-            cta.issue(("bulk", id(land)), land, what)
+            cta.issue(("bulk", id(land)), land, what, count)
 
     return run
 
@@ -107,7 +107,7 @@ def _to_global(warp, ins):
             there[...] = new if combine is None else combine(there, new)
             groups.end(group)
 
-        cta.issue(("bulk store", id(land)), land, what)
+        cta.issue(("bulk store", id(land)), land, what, count)
 
     return run
 
@@ -131,7 +131,7 @@ def _to_other_cta(warp, ins):
             there[...] = new if combine is None else combine(there, new)
             barrier.land(count, warp.where(ins, "bulk copy of "))
 
-        cta.issue(("bulk", id(land)), land, what)
+        cta.issue(("bulk", id(land)), land, what, count)
 
     return run
 

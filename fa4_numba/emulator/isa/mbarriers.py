@@ -121,7 +121,8 @@ def mbarrier_wait(warp, ins):
     """p = has the phase of this parity completed (``.parity``), or the phase that a state belongs to?
 
     ``test_wait`` only asks. ``try_wait`` may sleep: here it answers false once (a program may be peeking), and the
-    warp sleeps when the same question fails again.
+    warp sleeps when the same question fails again. With a clock it sleeps at once, as the hardware does, and the
+    answer is false only where nothing else can happen.
     """
     target, address = warp.row(ins.args[0]), first_address(warp, ins.args[1])
     by_parity = "parity" in ins.parts
@@ -133,8 +134,10 @@ def mbarrier_wait(warp, ins):
         parity = value() if by_parity else (value() >> int(_COUNT_BITS)) & 1
         passed = barrier.passed(parity)
         question = (id(ins), id(barrier), parity, barrier.phase)
-        if not passed and may_sleep and warp.peeked == question:
-            return PhaseWait(barrier, parity)
+        peeks = warp.peeked != question
+        if not passed and may_sleep and (warp.patient or not peeks):
+            return PhaseWait(barrier, parity, peeks)
+        warp.patient = warp.cta.machine.clock is not None
         if passed and barrier.checker is not None:
             barrier.checker.passed(warp, barrier, warp.where(ins))
         warp.peeked = None if passed else question

@@ -30,12 +30,12 @@ def move(ins) -> Alu:
 
 @effect("mov.clock")
 def move_clock(warp, ins):
-    """d = a counter: here of warp-instructions."""
+    """d = a counter: of the clock's cycles; without a clock, of warp-instructions."""
     dtype = dtype_of(ins)
     target = warp.destination(ins.args[0], dtype)
 
     def run():
-        target[warp.mask] = np.uint64(warp.cta.machine.executed).astype(dtype)
+        target[warp.mask] = np.uint64(warp.cta.machine.time).astype(dtype)
 
     return run
 

@@ -134,6 +134,7 @@ class Batch:
         self.multiply, self.ctas, self.d = multiply, ctas, d
         self.add, self.scale_d, self.disabled = add, scale_d, disabled
         self.operands: list[tuple] = []
+        self.since = ctas[0].machine.time
 
     def takes(self, multiply: Multiply, d: int, add: bool, scale_d: int, disabled) -> bool:
         """Return whether a further multiply can join."""
@@ -151,6 +152,14 @@ class Batch:
     def what(self):
         """Where the last of them was issued."""
         return self.operands[-1][2]
+
+    @property
+    def amount(self) -> tuple:
+        """What a clock asks: columns of each multiply, whether A is in shared memory, ranks, first issue, and a name."""
+        multiply = self.multiply
+        name = ("P V" if multiply.from_tmem else "Q K") + f" n{multiply.desc.n}"
+        columns = [multiply.desc.n] * len(self.operands)
+        return columns, not multiply.from_tmem, [cta.rank for cta in self.ctas], self.since, name
 
     def land(self) -> None:
         self.multiply.run(self.ctas, self.d, self.operands, self.add, self.scale_d, self.disabled)

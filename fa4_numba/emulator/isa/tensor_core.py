@@ -41,20 +41,20 @@ def signal(cta, land, what) -> None:
     cta.issue(UNIT, land, what)
 
 
-def _hand_over(cta, land, what) -> None:
+def _hand_over(cta, land, what, amount=0) -> None:
     def work():
         land()
         cta.tensor_work -= 1
 
     cta.tensor_work += 1
-    cta.issue(UNIT, work, what)
+    cta.issue(UNIT, work, what, amount)
 
 
 def flush(cta) -> None:
     """Hand the multiplies that were collected (to be done as one) to the tensor core."""
     batch, cta.multiplies = cta.multiplies, None
     if batch is not None:
-        _hand_over(cta, batch.land, batch.what)
+        _hand_over(cta, batch.land, batch.what, batch.amount)
 
 
 def is_busy(cta) -> bool:

@@ -116,7 +116,7 @@ def _issue_load(cta, target, barrier, box: tuple, size: int, what, who) -> None:
         barrier.land(size, who)
         target.event("TMA", f"load {barrier.name}")
 
-    cta.issue(("tma", id(land)), land, f"TMA load to {barrier.name}")
+    cta.issue(("tma", id(land)), land, f"TMA load to {barrier.name}", size)
 
 
 def _store(warp, ins):
@@ -139,7 +139,7 @@ def _store(warp, ins):
             groups.end(group)
             cta.event("TMA", "store")
 
-        cta.issue(("tma store", id(land)), land, "TMA store")
+        cta.issue(("tma store", id(land)), land, "TMA store", size)
 
     return run
 

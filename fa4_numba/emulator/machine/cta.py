@@ -48,14 +48,19 @@ class CTA:
         self.free_registers = 0
 
     # -- asynchronous work --------------------------------------------------------
-    def issue(self, unit, land, what) -> None:
-        """Hand work to an asynchronous unit; ``land()`` happens when the schedule says so, FIFO per unit."""
+    def issue(self, unit, land, what, amount=0) -> None:
+        """Hand work to an asynchronous unit; ``land()`` happens when the schedule says so, FIFO per unit.
+
+        ``amount``: what a clock asks about it: bytes of a copy, ``Batch.amount`` of multiplies.
+        """
         if self.machine.checker is not None:
             land = self.machine.checker.issued(self, unit, land)
         if self.machine.schedule.at_once:
             land()
         else:
             self.cluster.queues.setdefault((self.rank, unit), deque()).append((land, what))
+            if self.machine.clock is not None:
+                self.machine.clock.issued(self, unit, what, amount)
 
     def event(self, who: str, what: str) -> None:
         """An asynchronous unit did something: an entry of the timeline."""

@@ -25,7 +25,7 @@ class RunStats:
 
 @dataclass(frozen=True)
 class Event:
-    """One entry of the timeline. ``at`` counts executed warp-instructions: order, not time."""
+    """One entry of the timeline. ``at`` is the machine's ``time``: without a clock an order only."""
 
     at: int
     cta: tuple[int, int, int]
@@ -80,12 +80,12 @@ class Inspection:
     def mark(self, warp, key: str, value: str) -> None:
         """A marker of the program was passed: a role begins, or a stage of it."""
         if self.trace and key == "stage":
-            self.timeline.append(Event(self.executed, warp.cta.index, f"{warp.role} w{warp.index}", value))
+            self.timeline.append(Event(self.time, warp.cta.index, f"{warp.role} w{warp.index}", value))
 
     def event(self, cta, who: str, what: str) -> None:
         """An asynchronous unit of a CTA did something."""
         if self.trace:
-            self.timeline.append(Event(self.executed, cta.index, who, what))
+            self.timeline.append(Event(self.time, cta.index, who, what))
 
     def deadlock_report(self) -> str:
         """Return one line per waiting warp: who waits for what, and who came last."""

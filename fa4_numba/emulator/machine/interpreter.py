@@ -32,6 +32,8 @@ class Interpreter:
                 state["budget"] -= 1
                 state["executed"] += piece.count
                 state["lanes_executed"] += piece.count * int(state["active"])
+                if piece.cost is not None:
+                    state["costs"] += piece.cost
                 if piece.kind == "effect":
                     return EFFECT
                 if piece.kind == "alu":

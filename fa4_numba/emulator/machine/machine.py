@@ -14,14 +14,15 @@ from .. import isa
 from ..checks import Checker
 from ..ptx import Module, build_blocks, parse
 from ..ptx.parser import DYNAMIC_SHARED_START
+from ..timing import Clock, Timing, timing_arch
 from . import parallel
 from .arguments import argument_bytes
 from .blas import one_thread
 from .cluster import Cluster
 from .inspection import Event, Hook, Inspection, RunStats
 from .memory import LOCAL_WINDOW, MAX_CLUSTER_CTAS, PARAM_WINDOW, GlobalMemory
-from .program import flatten, specials_of
-from .schedule import schedule_of
+from .program import costs_text, flatten, specials_of
+from .schedule import Model, schedule_of
 from .state import WATCH_ACCESSES, WATCH_SIGNALS, WATCH_STAGES, WATCH_TMEM_STORES, StateLayout
 from .warp import Warp
 
@@ -48,7 +49,8 @@ class Machine(Inspection):
     entry : str
         Kernel name; needed if the module has several.
     schedule : str
-        "eager", "late", "random:SEED", "delay:ROLE-OR-UNIT", or a schedule of ``machine.schedule``.
+        "eager", "late", "random:SEED", "delay:ROLE-OR-UNIT", "model" (by the timing model's clock: see ``timing``), or a
+        schedule of ``machine.schedule``.
     trace : bool
         Record a timeline of roles, stages and asynchronous units.
     shared_names : dict
@@ -108,6 +110,7 @@ class Machine(Inspection):
         self._hooks: list[Hook] = []
         self._pack_arguments()
         self.checker = Checker(self) if self.check else None
+        self.clock = self._make_clock()
         layout = StateLayout(self.entry.register_counts, specials_of(self.pieces))
         self.live = Cluster(self, lambda cta, i: Warp(cta, i, self.entry, self.pieces, layout))
         self._choose_engine(layout)
@@ -209,10 +212,31 @@ class Machine(Inspection):
                 ) from error
             return
         self.program_code = CompiledProgram(
-            self.pieces, layout, self.address_of, f"{self.module.text}{self.entry.name}{layout.specials}"
+            self.pieces,
+            layout,
+            self.address_of,
+            f"{self.module.text}{self.entry.name}{layout.specials}{costs_text(self.pieces)}",
         )
         for warp in self.live.warps:
             warp.engine = CompiledEngine(warp, self.program_code)
+
+    def _make_clock(self) -> Clock | None:
+        """Return the model's clock, if the schedule asks for it."""
+        if not isinstance(self.schedule, Model):
+            return None
+        return Clock(self, timing_arch(self.schedule.target or self.module.target))
+
+    @property
+    def timing(self) -> Timing:
+        """What the timing model says of the run so far."""
+        if self.clock is None:
+            raise LaunchError("no clock ran: make the machine with schedule='model'")
+        return self.clock.timing
+
+    @property
+    def time(self) -> int:
+        """Cycles of the clock; without one, executed warp-instructions: an order, not a time."""
+        return self.executed if self.clock is None else int(self.clock.now)
 
     @property
     def watches(self) -> int:
@@ -236,6 +260,8 @@ class Machine(Inspection):
     def _start(self, number: int) -> None:
         self.live.reset(number)
         self._turn = 0
+        if self.clock is not None:
+            self.clock.start(self.live)
 
     def start(self) -> None:
         """Set up the first cluster (once), so that its memory can be written before anything runs."""
@@ -267,6 +293,7 @@ class Machine(Inspection):
             self.memory.restore(self._initial_memory)
         self.schedule = schedule_of(self._schedule_name)
         self._executed = self._lanes_executed = self.ctas_done = 0
+        self.clock = self._make_clock()
         self.timeline.clear()
         self._started = False
         self.start()
@@ -294,21 +321,11 @@ class Machine(Inspection):
             return False
         self.steps += 1
         self._between_clusters = False
-        runnable, queues = self._runnable(), self.live.queues
-        if not runnable and not queues:
+        if not (self._move() if self.clock is None else self.clock.step()):
             if not all(w.done for w in self.live.warps):
                 raise Deadlock(self.deadlock_report())
             self._finish_cluster()
             return not self._finished
-        choice = self.schedule.pick(runnable, queues)
-        if choice[0] == "unit":
-            self.live.land_next(choice[1])
-        else:
-            warp = choice[1]
-            warp.run(choice[2])
-            self._count(warp)
-            if warp.done:
-                isa.end_of_warp(warp)
         if self._executed > self.max_steps:
             raise StepLimit(
                 f"{self._executed:,} warp-instructions and not finished (limit {self.max_steps:,}): an endless loop? "
@@ -318,8 +335,27 @@ class Machine(Inspection):
             hook.function(self)
         return True
 
-    def _count(self, warp: Warp) -> None:
-        """Collect what a warp has executed."""
+    def _move(self) -> bool:
+        """Let the schedule choose a warp to run or work to land; return False if there is none."""
+        runnable, queues = self._runnable(), self.live.queues
+        if not runnable and not queues:
+            return False
+        choice = self.schedule.pick(runnable, queues)
+        if choice[0] == "unit":
+            self.live.land_next(choice[1])
+        else:
+            choice[1].run(choice[2])
+            self.count(choice[1])
+        return True
+
+    def count(self, warp: Warp) -> None:
+        """A warp's turn is over, or its life."""
+        self.collect(warp)
+        if warp.done:
+            isa.end_of_warp(warp)
+
+    def collect(self, warp: Warp) -> None:
+        """Add what a warp has executed to the totals."""
         self._executed += int(warp.state["executed"])
         self._lanes_executed += int(warp.state["lanes_executed"])
         warp.state["executed"] = warp.state["lanes_executed"] = 0
@@ -369,6 +405,8 @@ class Machine(Inspection):
     def _finish_cluster(self):
         if self.checker is not None:
             self.checker.finish()
+        if self.clock is not None:
+            self.clock.finish()
         self.count_cluster()
         number = self.next_cluster()
         self._finished = number is None

@@ -57,6 +57,10 @@ class GlobalMemory:
         """Return the arrays that a kernel may write; their ``data`` may be exchanged for other memory."""
         return [array for array in self._arrays if array.writable]
 
+    def sizes(self) -> list[int]:
+        """Return the bytes of each bound array."""
+        return [array.data.size for array in self._arrays]
+
     def snapshot(self) -> dict[int, np.ndarray]:
         """Return copies of all writable arrays, by address."""
         return {array.start: array.data.copy() for array in self._arrays if array.writable}

@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from ..isa.registry import CLOCKS
 from ..ptx.blocks import EXIT, Block
 from ..ptx.module import Instruction, Special, Symbol
@@ -24,6 +26,7 @@ class Piece:
     taken: int = ENDED
     following: int = ENDED
     meeting: int = ENDED
+    cost: np.ndarray | None = None  # what the timing model counts each time it runs
 
     @property
     def instruction(self) -> Instruction | None:
@@ -89,3 +92,8 @@ def special_name(operand) -> str | None:
     if isinstance(operand, Special):
         return operand.name
     return f"&{operand.name}" if isinstance(operand, Symbol) else None
+
+
+def costs_text(pieces: list[Piece]) -> str:
+    """Return what tells programs apart that count for the timing model in different ways."""
+    return str([piece.cost.tolist() for piece in pieces if piece.cost is not None])

@@ -34,6 +34,17 @@ class Late(Eager):
         return False
 
 
+class Model(Eager):
+    """In the order, and at the times, of the timing model. ``target``: whose numbers it takes, as PTX spells it."""
+
+    at_once = False
+    repeatable = False  # the clock's records are kept in this process
+    watches = WATCH_SIGNALS
+
+    def __init__(self, target: str):
+        self.target = target
+
+
 class Delayed(Late):
     """One role or unit is as slow as can be: it moves only when nothing else can. All other work lands at once.
 
@@ -154,9 +165,11 @@ def schedule_of(schedule):
         return Late()
     if kind == "random" and (rest.isdigit() or not rest):
         return Random(int(rest or 0))
+    if kind == "model":
+        return Model(rest)
     if kind == "delay" and rest:
         return Delayed(rest)
     raise LaunchError(
-        f"schedule = {schedule!r}: take 'eager', 'late', 'random:SEED' with an integer seed, or 'delay:NAME' with a role "
-        "(softmax0, load, mma, 'warp 3') or unit ('tma', 'tensor core')"
+        f"schedule = {schedule!r}: take 'eager', 'late', 'random:SEED' with an integer seed, 'model' (or 'model:sm_90', …), "
+        "or 'delay:NAME' with a role (softmax0, load, mma, 'warp 3') or unit ('tma', 'tensor core')"
     )

@@ -10,6 +10,7 @@ import numpy as np
 LANES = 32
 ROW_DTYPE = {1: np.dtype(np.bool_), 16: np.dtype(np.uint16), 32: np.dtype(np.uint32), 64: np.dtype(np.uint64)}
 ROW_DTYPE[128] = np.dtype((np.uint64, 2))
+COST_COUNTERS = 8
 HEADER = np.dtype(
     [
         ("pc", np.int64),  # the piece of the program that runs next
@@ -34,6 +35,7 @@ HEADER = np.dtype(
         ("global_count", np.int64),
         ("params", np.uint64),  # host address of the parameters
         ("param_bytes", np.int64),
+        ("costs", np.int64, (COST_COUNTERS,)),  # what the timing model counts, where there is one
     ],
     align=True,
 )

@@ -18,6 +18,7 @@ class PhaseWait:
 
     barrier: MBarrier
     parity: int
+    peeks: bool = False  # the program may want to hear that the phase has not completed
 
     def ready(self) -> bool:
         return self.barrier.passed(self.parity)

@@ -9,7 +9,7 @@ from ...errors import EmulatorError, MemoryFault
 from ..isa.registry import bind_effect, understood
 from ..ptx.module import Imm, Reg, Special, Symbol
 from .copy_groups import Groups
-from .interpreter import DIVERGED, EFFECT, ENDED, INTERPRET, MET, Interpreter
+from .interpreter import DIVERGED, EFFECT, ENDED, INTERPRET, MET, TURN_OVER, Interpreter
 from .memory import RANK_SHIFT
 from .program import Piece
 from .state import HEADER, LANES, ROW_DTYPE, StateLayout, aligned_buffer, row_bytes
@@ -81,6 +81,7 @@ class Warp:
         self.done, self.waiting = False, None
         self.state["pc"], self.state["meeting"] = 0, NOWHERE
         self.role = f"warp {self.index}"
+        self.patient = self.cta.machine.clock is not None  # a try_wait sleeps at once
         self.peeked = None  # the try_wait that failed last: it sleeps when it fails again
         self.tmem_stores: list = []
         self.bulk_groups = Groups("bulk copies")
@@ -207,19 +208,32 @@ class Warp:
         self.budget = budget
         advance = self.engine.advance
         while not self.done and self.waiting is None:
-            why = advance()
-            if why == EFFECT:
-                self._effect()
-            elif why == MET:
-                self._reconverge()
-            elif why == DIVERGED:
-                self._part(self.pieces[self.state["pc"]])
-            elif why == INTERPRET:
-                self.interpreter.interpret()
-            elif why == ENDED:
-                self._lanes_end(self.mask.copy())
-            else:
+            if not self.deal_with(advance()):
                 return
+
+    def run_to_effect(self, budget: int) -> int:
+        """Run until the machine has to do an instruction, which is left to it, or the turn or the warp ends."""
+        self.budget = budget
+        while not self.done:
+            why = self.engine.advance()
+            if why in (EFFECT, TURN_OVER):
+                return why
+            self.deal_with(why)
+        return ENDED
+
+    def deal_with(self, why: int) -> bool:
+        """Do what an engine came back for; return False if its turn is over."""
+        if why == EFFECT:
+            self._effect()
+        elif why == MET:
+            self._reconverge()
+        elif why == DIVERGED:
+            self._part(self.pieces[self.state["pc"]])
+        elif why == INTERPRET:
+            self.interpreter.interpret()
+        elif why == ENDED:
+            self._lanes_end(self.mask.copy())
+        return why != TURN_OVER
 
     def _effect(self) -> None:
         pc = int(self.state["pc"])

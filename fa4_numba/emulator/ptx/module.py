@@ -1,5 +1,6 @@
 """What the parser produces: modules, entries, instructions and operands."""
 
+import re
 from dataclasses import dataclass, field
 
 
@@ -134,3 +135,9 @@ class Module:
     static_shared_bytes: int
     text: str
     variables: dict[str, bytes] = field(default_factory=dict)
+
+    @property
+    def target(self) -> str:
+        """The architecture that ``.target`` names."""
+        found = re.search(r"^\s*\.target\s+(\w+)", self.text, re.M)
+        return found[1] if found else ""

@@ -1,0 +1,1 @@
+"""Kernels for a Hopper GPU whose times calibrate the emulator's clock."""
