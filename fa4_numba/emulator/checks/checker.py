@@ -26,7 +26,8 @@ class Agent:
     )
     time: int = 0
     cta: object = None
-    events: dict = field(default_factory=dict)  # a copy's writing event in each CTA
+    events: dict = field(default_factory=dict)  # a copy's writing event in each CTA …
+    reads: list = field(default_factory=list)  # … and its reading ones
 
     @property
     def asynchronous(self) -> bool:
@@ -174,8 +175,10 @@ class Checker:
         else:
             self._judge_read(shadow, granules, what, memory)
             component, time = self._now()
-            kind = "atomic" if self.atomic and not agent.asynchronous else agent.kind
-            shadow.read(granules, component, self.events.add(component, time, what, kind))
+            event = self.events.add(component, time, what, self._kind())
+            if agent.kind == "copy":
+                agent.reads.append(event)
+            shadow.read(granules, component, event)
         if self.atomic and not agent.asynchronous:
             self._atomics.join(agent.clock)
 
@@ -186,11 +189,18 @@ class Checker:
             return agent.component, int(agent.clock.seen[agent.component])
         return agent.component, agent.time
 
+    def _kind(self) -> str:
+        """Return the kind of the agent's accesses."""
+        if self.agent.asynchronous:
+            return self.agent.kind
+        if self.atomic:
+            return "atomic"
+        return "cp.async" if self.instruction.op.startswith("cp.async.c") else "thread"
+
     def _writing_event(self, cta, what) -> int:
         agent = self.agent
         if agent.kind != "copy":
-            kind = "atomic" if self.atomic and not agent.asynchronous else agent.kind
-            return self.events.add(*self._now(), what, kind)
+            return self.events.add(*self._now(), what, self._kind())
         if cta not in agent.events:
             agent.events[cta] = self.events.add(0, UNKNOWN, what, "copy")
         return agent.events[cta]
@@ -208,7 +218,9 @@ class Checker:
             )
             if unfenced.any():
                 event = int(writers[np.argmax(unfenced)])
-                self._report("missing proxy fence", what, events.places[event], memory)
+                copied = events.kinds[event] == "cp.async"
+                kind = "cp.async without proxy fence" if copied else "missing proxy fence"
+                self._report(kind, what, events.places[event], memory)
         if (writers == NOBODY).any() and not self.atomic:
             self._report("uninitialised", what, None, memory)
 
@@ -353,8 +365,9 @@ class Checker:
         known, events = self.barriers[barrier], self.agent.events
         self._must_be_fenced(known, barrier, barrier.last_arrival)
         chosen = [barrier.cta] if barrier.cta in events else list(events)
-        for cta in chosen:
-            event = events.pop(cta)
+        done = [events.pop(cta) for cta in chosen] + self.agent.reads
+        self.agent.reads = []
+        for event in done:
             self.events.component[event], self.events.time[event] = (
                 known.component,
                 known.base + barrier.phase + 1,
@@ -398,6 +411,7 @@ _READ = {
     "store": "read before stored",
     "thread": "unordered read",
     "atomic": "unordered read",
+    "cp.async": "unordered read",
 }
 _UNDER = {
     "multiply": "write under a multiply",

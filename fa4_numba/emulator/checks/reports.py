@@ -50,7 +50,7 @@ FIXES = {
         "cp.async.bulk.wait_group.read in the storing thread, then synchronise, before the buffer is used again",
     ),
     "exit under a bulk store": (
-        Severity.ERROR,
+        Severity.WARNING,
         "may still read shared memory when its CTA has exited",
         "cp.async.bulk.commit_group and wait_group (.read) in the storing thread before it exits",
     ),
@@ -63,6 +63,11 @@ FIXES = {
         Severity.ERROR,
         "reads through the async proxy what threads wrote through the generic one, with no proxy fence between",
         "fence.proxy.async in the writing threads before they signal (or in the issuing thread after it has waited)",
+    ),
+    "cp.async without proxy fence": (
+        Severity.WARNING,
+        "reads through the async proxy what a cp.async wrote through the generic one, with no proxy fence between",
+        "fence.proxy.async after the copies are complete, in the copying threads or in the issuing one",
     ),
     "barrier not initialised yet": (
         Severity.ERROR,

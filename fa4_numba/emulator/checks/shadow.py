@@ -24,7 +24,7 @@ class Events:
             self.time = np.concatenate([self.time, np.zeros_like(self.time)])
             self.thread = np.concatenate([self.thread, np.zeros_like(self.thread)])
         self.component[number], self.time[number] = component, time
-        self.thread[number] = kind in ("thread", "atomic")
+        self.thread[number] = kind in ("thread", "atomic", "cp.async")
         self.places.append(place)
         self.kinds.append(kind)
         return number

@@ -27,11 +27,12 @@ def try_cancel(warp, ins):
         barriers = [cta.mbarrier(target.rank << RANK_SHIFT | bar_offset, what) for target in targets]
         who = warp.where(ins, "clusterlaunchcontrol of ")
         for target in targets:
-            target.touch_shared(offset, RESPONSE_BYTES, what, write=True)
+            target.check_shared(offset, RESPONSE_BYTES, what)
 
         def land():
             response = _next_cluster(cta.machine)
             for target, barrier in zip(targets, barriers):
+                target.touch_shared(offset, RESPONSE_BYTES, what, write=True)
                 target.shared[offset : offset + RESPONSE_BYTES] = response.view(np.uint8)
                 barrier.land(RESPONSE_BYTES, who)
 
