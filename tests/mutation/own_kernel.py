@@ -9,7 +9,7 @@ from fa4_numba.cli.emulate import random_inputs
 from fa4_numba.launch import emulate
 from fa4_numba.toolchain import compile_kernel
 
-from .run import equal, run_all, table
+from .run import equal, report, run_all
 
 PROBLEM = Problem(1, 1, 1, 256, 1100, 128, 128, "bfloat16", causal=False)  # three laps of every ring
 MAX_STEPS = 10**6
@@ -38,13 +38,7 @@ def launch(ptx: str, schedule: str):
 
 def main():
     per_kind = int(sys.argv[1]) if len(sys.argv) > 1 else 2
-    show = lambda outcome: print(
-        f"{outcome.caught or 'SURVIVED':<13} {outcome.mutant}\n    {outcome.message[:400]}", flush=True
-    )
-    outcomes = run_all(launch, _kernel().ptx, per_kind, show)
-    print(table(outcomes))
-    caught = sum(bool(outcome.caught) for outcome in outcomes)
-    print(f"{caught} of {len(outcomes)} mutants caught")
+    report(run_all(launch, _kernel().ptx, per_kind, progress=True))
 
 
 if __name__ == "__main__":

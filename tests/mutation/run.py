@@ -21,6 +21,9 @@ class Outcome:
     caught: str
     message: str
 
+    def __str__(self):
+        return f"{self.caught or 'SURVIVED':<13} {self.mutant}\n    {self.message[:400]}"
+
 
 def executed_lines(machine) -> set[int]:
     """Return the PTX lines of the machine's instructions (not arithmetic) that a checked run has executed."""
@@ -52,8 +55,8 @@ def judge(mutant: Mutant, launch, ptx: str, usual=frozenset(), schedules=SCHEDUL
     return wrong or Outcome(mutant, "", "")
 
 
-def run_all(launch, ptx: str, per_kind: int, progress=None) -> list[Outcome]:
-    """Make and judge mutants of a kernel."""
+def run_all(launch, ptx: str, per_kind: int, progress: bool = False, kinds=None) -> list[Outcome]:
+    """Make and judge mutants of a kernel; ``progress``: print each; ``kinds``: only those."""
     machine, right = launch(ptx, "eager")
     machine.run()
     if not right() or any(r.severity >= Severity.WARNING for r in machine.checker.reports):
@@ -62,9 +65,11 @@ def run_all(launch, ptx: str, per_kind: int, progress=None) -> list[Outcome]:
     made = mutants(machine.entry.instructions, executed_lines(machine), per_kind)
     outcomes = []
     for mutant in made:
+        if kinds is not None and mutant.kind not in kinds:
+            continue
         outcomes.append(judge(mutant, launch, ptx, usual))
-        if progress is not None:
-            progress(outcomes[-1])
+        if progress:
+            print(outcomes[-1], flush=True)
     return outcomes
 
 
@@ -84,3 +89,9 @@ def table(outcomes: list[Outcome]) -> str:
 
 def equal(a: np.ndarray, b: np.ndarray) -> bool:
     return np.array_equal(a.view(np.uint8), b.view(np.uint8))
+
+
+def report(outcomes: list[Outcome]) -> None:
+    """Print the table and the sum."""
+    print(table(outcomes))
+    print(f"{sum(bool(outcome.caught) for outcome in outcomes)} of {len(outcomes)} mutants caught")
