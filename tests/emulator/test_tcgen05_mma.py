@@ -336,3 +336,23 @@ def test_tf32_ignores_the_lowest_bits():
     want = exact @ case.b.T + case.d0
     case.expected = lambda: want
     case.check()
+
+
+FREE = """tcgen05.dealloc.cta_group::1.sync.aligned.b32 %r6, 512;"""
+
+
+@pytest.mark.parametrize("schedule", ["late", "random:1"])
+def test_a_commit_that_nobody_waits_for_does_not_hold_tensor_memory(schedule):
+    """A second commit is still in flight when its warp frees the memory; a multiply in flight is a hazard."""
+    second = "tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64 [%r3+8];"
+    case = Case("f16", 128, 16, "f16", "f16")
+    a, b = smem_layout(A_AT, Major.K, 128, 2, Swizzle.B128), smem_layout(B_AT, Major.K, 16, 2, Swizzle.B128)
+    text = kernel(case.ptx(a, b), 1).replace("barrier.cluster.arrive;", "@!%p1 mbarrier.init.shared::cta.b64 [%r3+8], 1;"
+                                             "barrier.cluster.arrive;", 1)  # fmt: skip
+    waits = text.replace("WAIT:", second + "WAIT:").replace("ret;", FREE + "ret;")
+    run = lambda t: Machine(t, (1, 1, 1), (32, 1, 1), (), GlobalMemory(), SIZE + 64, schedule=schedule).run()
+    run(waits)
+    at = waits.index("WAIT:")
+    careless = waits[:at] + "WAIT:" + waits[waits.index(FREE) :]
+    with pytest.raises(Hazard, match="while matrix multiplies are in flight"):
+        run(careless)

@@ -154,7 +154,7 @@ def paged(page, d=128, used=(200, 256), sq=64, heads=2):
     return found
 
 
-def mla(sq=64, sk=256, heads=128, d=64, latent=512):
+def mla(sq=8, sk=256, heads=128, d=64, latent=512):
     """Absorbed MLA: O = softmax(scale (q kᵀ + qv vᵀ)) v with one head of keys."""
     q, qv = tensor(1, sq, heads, d), tensor(1, sq, heads, latent, seed=1)
     k, v = tensor(1, sk, 1, d, seed=2), tensor(1, sk, 1, latent, seed=3)

@@ -1,5 +1,6 @@
 """Running a case under a schedule, and what to say of it."""
 
+import warnings
 from dataclasses import dataclass
 
 from cases import Case, Comparison
@@ -37,10 +38,16 @@ class Result:
     def seconds(self) -> float:
         return sum(launch.stats.seconds for launch in self.log if launch.stats)
 
+    @property
+    def reports(self) -> list:
+        """What the checks had to say, if they were on."""
+        return [report for launch in self.log for report in launch.reports]
 
-def run(case: Case, schedule: str, library: str) -> Result:
-    """Run a case; an emulator's complaint becomes ``failure``."""
-    with emulated_driver(schedule, libraries=[library]) as log:
+
+def run(case: Case, schedule: str, library: str, **options) -> Result:
+    """Run a case; an emulator's complaint becomes ``failure``. ``options`` as the emulator's Machine takes them."""
+    with emulated_driver(schedule, libraries=[library], **options) as log, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
         try:
             return Result(case, schedule, log, case.run())
         except Fa4Error as error:

@@ -10,15 +10,18 @@ from fa4_numba.emulator import GlobalMemory, Machine
 from .case import HEADER, PROLOGUE, UNWRITTEN, Case
 
 _ALIGN = 256
-_CASES = 24  # in one kernel
+_TEXT = 20_000  # characters of PTX in one kernel, about
 
 
 def batches(cases) -> list[list[Case]]:
     """Group cases that the same launch can run."""
     groups = defaultdict(list)
     for case in cases:
-        groups[case.threads, case.grid, case.cluster].append(case)
-    return [group[i : i + _CASES] for group in groups.values() for i in range(0, len(group), _CASES)]
+        batch = groups[case.threads, case.grid, case.cluster]
+        if not batch or sum(len(c.body) for c in batch[-1]) > _TEXT:
+            batch.append([])
+        batch[-1].append(case)
+    return [batch for group in groups.values() for batch in group]
 
 
 def _offsets(sizes) -> tuple[list[int], int]:

@@ -61,7 +61,7 @@ def floats():
                 yield simple("cvt.rni.ftz.f32.f32", to, [source])
                 yield simple("cvt.rzi.sat.f32.f32", to, [source])
                 yield simple("cvt.sat.f32.f32", to, [source])
-        elif MANTISSA[to] > MANTISSA[source] and not {to, source} == {"f16", "bf16"}:
+        elif MANTISSA[to] > MANTISSA[source] and {to, source} != {"f16", "bf16"}:
             yield simple(f"cvt.{to}.{source}", to, [source])
             if to == "f32" and source == "f16":
                 yield simple("cvt.ftz.f32.f16", to, [source])

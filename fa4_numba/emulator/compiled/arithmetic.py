@@ -6,7 +6,7 @@ from ..isa.registry import Alu
 from ..machine.program import Piece, special_name
 from ..machine.state import LANES, StateLayout
 from ..machine.warp import constant
-from ..ptx.module import Imm, Memory, Pair, Reg, Vector
+from ..ptx.module import Imm, Memory, Not, Pair, Reg, Vector
 from .tracer import U32, U64, Trace, Value, select
 
 WORD = {1: np.dtype(np.bool_), 16: np.dtype(np.uint16), 32: U32, 64: U64}
@@ -16,6 +16,8 @@ def registers_in(operand) -> list[Reg]:
     """Return all registers of an operand."""
     if isinstance(operand, Reg):
         return [operand]
+    if isinstance(operand, Not):
+        return [operand.register]
     if isinstance(operand, Vector):
         return [r for item in operand.items for r in registers_in(item)]
     if isinstance(operand, Pair):

@@ -129,7 +129,7 @@ def _integer_to_float(ins, source, to: str) -> Alu:
             return to_f32(s, e, mode)
         return narrow(to_odd(s, e), FORMATS[to], mode or "rn").astype(_U16)
 
-    return _in_register(ins, function, source, _register_type(to), False)
+    return _in_register(ins, function, source, _register_type(to))
 
 
 # -- floats ---------------------------------------------------------------------------------------
@@ -168,8 +168,10 @@ def _between_floats(ins, source: str, to: str) -> Alu:
             return a  # the same bits, NaNs included
         return _finished(ins, _widened(a, to, mode), to, a)
 
-    fast = to == "bf16" and mode is None and source == "f32"  # by integers alone: no mode of the CPU matters
-    flushes = None if fast and not ins.has("ftz") else _flush_mode(ins, source, to)
+    plain = mode is None and not ins.has("ftz") and {source, to} in ({"f16", "f32"}, {"bf16", "f32"})
+    flushes = (
+        None if plain else _flush_mode(ins, source, to)
+    )  # in plain ones no f32 is read or made subnormal
     return _in_register(ins, function, _register_type(source), _register_type(to), flushes)
 
 

@@ -1,5 +1,7 @@
 """Floating-point arithmetic of f32, f64 and two packed f32, in every rounding."""
 
+from dataclasses import replace
+
 import numpy as np
 
 from . import halves
@@ -236,7 +238,7 @@ def float_sign(ins) -> Alu:
     function = np.negative if negate else np.absolute
     if _is_f64(ins):
         return _float_alu(ins, lambda a: propagate_nan(function(a), a), 1)
-    return _float_alu(ins, function, 1, by_bits=True)
+    return replace(_float_alu(ins, function, 1, by_bits=True), flushes=None)
 
 
 @alu("rcp")

@@ -84,6 +84,9 @@ def narrow(x, fmt: Format, mode: str = "rn", saturate: bool = False):
         return np.where(np.isnan(x), np.uint32(fmt.nan), half)
     word = np.dtype(f"u{x.dtype.itemsize}")
     bits = x.view(word)
+    if fmt is BF16 and mode == "rn" and x.dtype == F32 and not saturate:  # the upper half, sign and all
+        odd = bits >> np.uint32(16) & np.uint32(1)
+        return np.where(np.isnan(x), np.uint32(fmt.nan), bits + (odd + np.uint32(0x7FFF)) >> np.uint32(16))
     top = word.type(8 * word.itemsize - 1)
     negative = bits >> top
     pattern = _rounded(bits & word.type((1 << int(top)) - 1), negative, fmt, mode)

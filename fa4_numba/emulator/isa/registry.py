@@ -12,9 +12,11 @@ import difflib
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from ...errors import Fa4Error, UnknownInstructionError
 from ..machine.state import WATCH_ACCESSES, WATCH_STAGES, WATCH_TMEM_STORES
-from ..ptx.module import Instruction, Not, Pair, Sink, Special, Vector
+from ..ptx.module import Imm, Instruction, Not, Pair, Reg, Sink, Special, Symbol, Vector
 
 BRANCHES = ("bra", "ret", "exit")
 CLOCKS = ("%clock", "%clock64", "%clock_hi", "%globaltimer")
@@ -30,6 +32,7 @@ SILENT = (
 )
 ALU: dict[str, Callable] = {}
 EFFECT: dict[str, Callable] = {}
+_tried: set[tuple] = set()  # kinds of lane-wise instructions whose functions have been run once
 
 
 @dataclass
@@ -103,14 +106,40 @@ def check(instructions) -> None:
         if ins.op == "//fa4":
             ins.found = ("effect", marker)
         elif ins.parts[0] not in BRANCHES and ins.found is None:
-            ins.found = find(ins)
+            ins.found = understood(ins, lambda ins=ins: find(ins))
             if ins.found[0] == "alu":
                 ins.alu = describe(ins)
 
 
 def describe(ins: Instruction) -> Alu:
     """Return the description of a lane-wise instruction."""
-    return _with_inverted(_understood(ins, lambda: ins.found[1](ins)))
+    op = _with_inverted(understood(ins, lambda: ins.found[1](ins)))
+    _check_registers(ins, op)
+    kind = (ins.op, tuple(dtype for _, dtype in op.src), len(op.dst))
+    if kind not in _tried:
+        understood(ins, lambda: _try(op))
+        _tried.add(kind)
+    return op
+
+
+def _try(op: Alu) -> None:
+    """Run the function once, on zeros: it must take as many operands as there are, and give as many results."""
+    with np.errstate(all="ignore"):
+        result = op.function(*(np.zeros(2, dtype) for _, dtype in op.src))
+    if len(op.dst) > 1 and len(result) != len(op.dst):
+        raise ValueError(f"{len(result)} results for {len(op.dst)} registers")
+
+
+def _check_registers(ins: Instruction, op: Alu) -> None:
+    """Results need registers of their width, operands none that are narrower, and each must be something to read."""
+    for i, (operand, dtype) in enumerate([*op.dst, *op.src]):
+        kind, result = np.dtype(np.uint64 if op.pairs else dtype), i < len(op.dst)
+        width = 1 if kind == np.bool_ else 8 * kind.itemsize
+        if isinstance(operand, Reg):
+            if operand.width < width or (operand.width > width and (result or width == 1)):
+                raise unknown(ins, f"{operand.name} has {operand.width} bits where {width} are wanted")
+        elif not isinstance(operand, Sink if result else Imm | Special | Symbol):
+            raise unknown(ins, f"operand {i} is a {type(operand).__name__.lower()}")
 
 
 def _with_inverted(op: Alu) -> Alu:
@@ -128,11 +157,12 @@ def _with_inverted(op: Alu) -> Alu:
 
 def bind_effect(warp, ins: Instruction) -> Callable:
     """Return the function that does a non-lane-wise instruction for a warp, under its predicate."""
-    run = _understood(ins, lambda: ins.found[1](warp, ins))
+    run = understood(ins, lambda: ins.found[1](warp, ins))
     return run if ins.guard is None else _guarded(warp, ins, run)
 
 
-def _understood(ins, function):
+def understood(ins, function):
+    """Call ``function``; what goes wrong because the instruction is no good becomes our error."""
     try:
         return function()
     except Fa4Error:

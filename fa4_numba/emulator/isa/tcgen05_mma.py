@@ -9,7 +9,7 @@ from .registry import effect
 from .synchronisation import first_address
 from .tcgen05_multiply import Batch, Multiply, check_shape
 from .tcgen05_scale import BLOCK_SCALED_KINDS, Scales, block_scaled
-from .tensor_core import cta_group, flush, group_of, issue, tmem_pointer
+from .tensor_core import cta_group, flush, group_of, signal, tmem_pointer
 
 KINDS = ("f16", "tf32", "f8f6f4", "i8")
 
@@ -138,6 +138,6 @@ def commit(warp, ins):
             for barrier in barriers:
                 barrier.arrive(1, who)
 
-        issue(cta, land, f"commit to {barriers[0].name}")
+        signal(cta, land, f"commit to {barriers[0].name}")
 
     return run

@@ -30,22 +30,37 @@ def tmem_pointer(warp, memory):
 
 
 def issue(cta, land, what) -> None:
-    """Hand work to the tensor core, behind what it was given before."""
+    """Hand work on tensor memory to the tensor core, behind what it was given before."""
+    flush(cta)
+    _hand_over(cta, land, what)
+
+
+def signal(cta, land, what) -> None:
+    """Let ``land`` happen when all work that the tensor core was given before is complete."""
     flush(cta)
     cta.issue(UNIT, land, what)
+
+
+def _hand_over(cta, land, what, amount=0) -> None:
+    def work():
+        land()
+        cta.tensor_work -= 1
+
+    cta.tensor_work += 1
+    cta.issue(UNIT, work, what, amount)
 
 
 def flush(cta) -> None:
     """Hand the multiplies that were collected (to be done as one) to the tensor core."""
     batch, cta.multiplies = cta.multiplies, None
     if batch is not None:
-        cta.issue(UNIT, batch.land, batch.what, batch.amount)
+        _hand_over(cta, batch.land, batch.what, batch.amount)
 
 
 def is_busy(cta) -> bool:
     """Return whether the CTA's tensor memory is being worked on: by its own unit, or by its pair's."""
     pair = [c for c in cta.cluster.ctas if c.rank >> 1 == cta.rank >> 1]
-    return any(c.multiplies is not None or c.busy(UNIT) for c in pair)
+    return any(c.multiplies is not None or c.tensor_work for c in pair)
 
 
 def whole_warp(warp, ins) -> None:

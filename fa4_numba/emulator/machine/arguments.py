@@ -10,11 +10,9 @@ def argument_bytes(value, name: str, size: int, is_float: bool) -> bytes:
     """Return the bytes of one kernel argument."""
     if isinstance(value, TensorMapSpec):
         data = value.pack()
-    elif isinstance(value, bytes):
-        data = value
-    elif isinstance(value, np.generic):
-        data = value.tobytes()  # bytes() of a numpy integer would be that many zeros
-    elif is_float or isinstance(value, float):
+    elif isinstance(value, bytes | np.generic):
+        data = value if isinstance(value, bytes) else value.tobytes()
+    elif size in (2, 4, 8) and (is_float or isinstance(value, float)):
         data = np.array(value, f"f{size}").tobytes()
     elif isinstance(value, int):
         if not -(1 << 8 * size - 1) <= value < 1 << 8 * size:

@@ -44,6 +44,7 @@ class CTA:
         self.allocation_changed()
         self.alloc_relinquished = False
         self.multiplies = None  # matrix multiplies collected to be done as one
+        self.tensor_work = 0  # pieces of work on tensor memory in flight
         self.free_registers = 0
 
     # -- asynchronous work --------------------------------------------------------
@@ -60,10 +61,6 @@ class CTA:
             self.cluster.queues.setdefault((self.rank, unit), deque()).append((land, what))
             if self.machine.clock is not None:
                 self.machine.clock.issued(self, unit, what, amount)
-
-    def busy(self, unit) -> bool:
-        """Return whether work of this CTA's ``unit`` is in flight."""
-        return (self.rank, unit) in self.cluster.queues
 
     def event(self, who: str, what: str) -> None:
         """An asynchronous unit did something: an entry of the timeline."""

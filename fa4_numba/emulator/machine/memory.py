@@ -94,9 +94,10 @@ class GlobalMemory:
             return " (none is bound)"
         distance = lambda a: min(abs(address - a.start), abs(address - a.end))
         near = min(self._arrays, key=distance)
-        side = (
-            f"{address - near.end} bytes past the end"
-            if address >= near.end
-            else f"{near.start - address} bytes before"
-        )
+        if near.start <= address < near.end:
+            side = f"it begins {near.end - address} bytes before the end"
+        elif address >= near.end:
+            side = f"{address - near.end} bytes past the end"
+        else:
+            side = f"{near.start - address} bytes before"
         return f"; nearest is {near.name!r} at {near.start:#x}..{near.end:#x}: {side}"

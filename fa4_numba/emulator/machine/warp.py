@@ -6,7 +6,7 @@ from functools import partial
 import numpy as np
 
 from ...errors import EmulatorError, MemoryFault
-from ..isa.registry import bind_effect
+from ..isa.registry import bind_effect, understood
 from ..ptx.module import Imm, Reg, Special, Symbol
 from .copy_groups import Groups
 from .interpreter import DIVERGED, EFFECT, ENDED, INTERPRET, MET, TURN_OVER, Interpreter
@@ -244,7 +244,7 @@ class Warp:
         checker = self.cta.machine.checker
         if checker is not None:
             checker.begin(self, self.current)
-        self.waiting = function()
+        self.waiting = understood(self.current, function)
         if checker is not None:
             checker.end()
         if self.waiting is None or self.waiting.advance:

@@ -40,6 +40,8 @@ class BodyParser:
     def parse(self, position: int) -> None:
         """Read the body that starts at ``position``, after its opening brace."""
         self._statements(position, Scope())
+        if not self.instructions:
+            self._emit("ret", (), "ret", Scope())
         for ins in self.instructions:
             if ins.parts[0] == "bra":
                 ins.target = ins.scope.find("labels", ins.args[0].name)

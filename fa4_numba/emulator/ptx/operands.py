@@ -67,7 +67,7 @@ def _vector(text: str, scope: Scope, variables) -> Vector:
 def _memory(text: str, scope: Scope, variables) -> Memory:
     """``base + offset``; in tensor copies with coordinates: ``base, {…}``."""
     parts = split(text)
-    if len(parts) > 2:
+    if not 1 <= len(parts) <= 2:
         raise PtxSyntaxError(f"[{text}] is no address: a base and coordinates are the most it can have")
     coordinates = parse_operand(parts[1], scope, variables) if len(parts) == 2 else None
     if coordinates is not None and not isinstance(coordinates, Vector):
