@@ -3,6 +3,7 @@
 They need torch and CuTe DSL, in an environment of their own: ``tests/peers/make_env.sh fa4`` makes it.
 """
 
+import warnings
 from importlib.util import find_spec
 
 import pytest
@@ -10,10 +11,12 @@ import pytest
 if find_spec("cutlass") is None:
     pytest.skip("run tests/peers/make_env.sh fa4, then pytest with its python", allow_module_level=True)
 
-from cases_fa4 import CASES  # noqa: E402
+with warnings.catch_warnings():  # CuTe DSL and torch deprecate things while they are imported
+    warnings.simplefilter("ignore")
+    from cases_fa4 import CASES
 from harness import SCHEDULES, run  # noqa: E402
 
-pytestmark = pytest.mark.peers_fa4
+pytestmark = [pytest.mark.peers_fa4, pytest.mark.filterwarnings("ignore")]
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
