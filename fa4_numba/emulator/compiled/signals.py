@@ -4,8 +4,10 @@ As in ``accesses``, a function returns false, having done nothing, where the mac
 that does not pass, a fault, or somebody who watches.
 """
 
+from ..isa.mbarriers import COUNT_BITS
 from ..isa.registry import pair_items
 from ..machine.barriers import ARRIVED_PC, ARRIVED_WARP, EXPECTED, MBARRIER_CELLS, PENDING, PHASE, TX_BYTES
+from ..machine.memory import RANK_SHIFT, WINDOW_BYTES
 from ..machine.state import LANES, WATCH_ACCESSES, WATCH_SIGNALS, StateLayout
 from ..ptx.module import Imm, Memory, Reg, Sink
 from .text import field, lane_loop, unwatched
@@ -66,7 +68,7 @@ def _lane_value(name: str, operand, layout: StateLayout, lane: str) -> str:
 
 
 def _barrier(memory: Memory, layout: StateLayout) -> str:
-    """Text that finds the cells of the mbarrier at the first active lane's address, in the warp's own CTA."""
+    """Text that finds the cells of the mbarrier at the first active lane's address, in any CTA of the cluster."""
     cells = "".join(
         f"  %{name}_at = getelementptr i64, ptr %cells, i64 {cell}\n  %{name} = load i64, ptr %{name}_at\n"
         for name, cell in (("expected", EXPECTED), ("pending", PENDING), ("tx", TX_BYTES), ("phase", PHASE))
@@ -75,18 +77,24 @@ def _barrier(memory: Memory, layout: StateLayout) -> str:
         _first_lane()
         + _lane_value("register", memory.base, layout, "%first")
         + field("shared_bytes")
-        + field("shared_low")
+        + field("shared_pitch")
+        + field("cluster_size")
         + field("barriers")
         + f"""  %address = add i64 %register, {memory.offset}
-  %at = sub i64 %address, %shared_low
+  %rank = lshr i64 %address, {RANK_SHIFT}
+  %at = and i64 %address, {WINDOW_BYTES - 1}
   %inside = icmp ult i64 %at, %shared_bytes
+  %member = icmp ult i64 %rank, %cluster_size
   %odd = and i64 %at, 7
   %aligned = icmp eq i64 %odd, 0
-  %exists = and i1 %inside, %aligned
+  %exists0 = and i1 %inside, %aligned
+  %exists = and i1 %exists0, %member
   br i1 %exists, label %in_table, label %slow
 in_table:
   %table = inttoptr i64 %barriers to ptr
-  %number = lshr i64 %at, 3
+  %rank_start = mul i64 %rank, %shared_pitch
+  %place = add i64 %rank_start, %at
+  %number = lshr i64 %place, 3
   %cell = mul i64 %number, {MBARRIER_CELLS}
   %cells = getelementptr i64, ptr %table, i64 %cell
 {cells}  %known = icmp ne i64 %expected, 0
@@ -126,10 +134,14 @@ write_entry:
 
 
 def _arrive(ins, layout: StateLayout) -> str | None:
-    """Count one arrival per active lane, all on one barrier."""
-    if len(ins.args) != 2 or not isinstance(ins.args[0], Sink) or not _plain(ins.args[1]):
+    """Count one arrival per active lane, all on one barrier; a wanted state is that before the lane's arrival."""
+    target, memory, *counts = ins.args
+    if not isinstance(target, Sink | Reg) or not _plain(memory):
         return None
-    if "expect_tx" in ins.parts or "noComplete" in ins.parts or ins.args[1].base.width != 32:
+    count = counts[0] if counts else Imm(1)
+    if len(counts) > 1 or not (isinstance(count, Imm) or (isinstance(count, Reg) and count.width == 32)):
+        return None
+    if "expect_tx" in ins.parts or "noComplete" in ins.parts or memory.base.width != 32:
         return None
     same = """  %same_i = mul i64 %same_t, 4
   %same_p = getelementptr i8, ptr %register_row, i64 %same_i
@@ -138,16 +150,26 @@ def _arrive(ins, layout: StateLayout) -> str | None:
   br i1 %same_eq, label %same_ok, label %slow
 same_ok:
 """
+    if isinstance(count, Reg):
+        same += """  %count_p = getelementptr i8, ptr %each_row, i64 %same_i
+  %count_r = load i32, ptr %count_p
+  %count_eq = icmp eq i32 %count_r, %each_r
+  br i1 %count_eq, label %count_ok, label %slow
+count_ok:
+"""
     return (
         unwatched(WATCH_ACCESSES | WATCH_SIGNALS)
-        + _barrier(ins.args[1], layout)
-        + f"""  br label %same_entry
+        + _barrier(memory, layout)
+        + _lane_value("each", count, layout, "%first")
+        + f"""  %some = icmp ne i64 %each, 0
+  br i1 %some, label %same_entry, label %slow
 same_entry:
 {lane_loop("same", "same_entry", same, "count")}count:
-{field("active")}{field("warp")}{field("pc")}  %enough = icmp uge i64 %pending, %active
+{field("active")}{field("warp")}{field("pc")}  %arrivals = mul i64 %active, %each
+  %enough = icmp uge i64 %pending, %arrivals
   br i1 %enough, label %arrive, label %slow
 arrive:
-  %left = sub i64 %pending, %active
+{_states(target, layout)}  %left = sub i64 %pending, %arrivals
   store i64 %left, ptr %pending_at
   %who_at = getelementptr i64, ptr %cells, i64 {ARRIVED_WARP}
   store i64 %warp, ptr %who_at
@@ -165,6 +187,28 @@ end:
   ret i1 true
 """
     )
+
+
+def _states(target, layout: StateLayout) -> str:
+    """Text that writes the mbarrier's state before each lane's arrival: see ``isa.mbarriers``."""
+    if not isinstance(target, Reg):
+        return ""
+    body = """  %state_i = mul i64 %state_t, 8
+  %state_p = getelementptr i8, ptr %target, i64 %state_i
+  %value = load i64, ptr %counter
+  store i64 %value, ptr %state_p
+  %value1 = sub i64 %value, %each
+  store i64 %value1, ptr %counter
+"""
+    return f"""  %target = {_row(layout, target)}
+  %counter = alloca i64
+  %state_phase = shl i64 %phase, {COUNT_BITS}
+  %state0 = or i64 %state_phase, %pending
+  store i64 %state0, ptr %counter
+  br label %state_entry
+state_entry:
+{lane_loop("state", "state_entry", body, "counted")}counted:
+"""
 
 
 def _vote(ins, layout: StateLayout) -> str | None:

@@ -12,7 +12,8 @@ from .memory import addresses
 from .registry import effect
 from .synchronisation import first_address
 
-_COUNT_BITS = np.uint64(20)
+COUNT_BITS = 20
+_COUNT_BITS = np.uint64(COUNT_BITS)
 _COUNT = np.uint64((1 << 20) - 1)
 
 
@@ -69,13 +70,25 @@ def mbarrier_arrive(warp, ins):
             barrier.drop(count)
         barrier.arrive(count, what, completes)
 
+    def together(lanes: np.ndarray, each: int, address: int, what) -> bool:
+        """Let lanes arrive as one, if that is the same as one after the other."""
+        barrier, n = warp.cta.mbarrier(address, what), len(lanes) * each
+        if n > barrier.pending or (n == barrier.pending and not completes):
+            return False
+        if target is not None:
+            first = np.uint64(barrier.phase) << _COUNT_BITS | np.uint64(barrier.pending)
+            target[lanes] = first - np.arange(0, n, each, dtype=np.uint64)
+        barrier.arrive(n, what, completes)
+        return True
+
     def run():
-        what, everywhere = warp.where(ins), where()
-        if target is None and not drops and amount is None:  # many lanes at once
-            for address, lanes in zip(*np.unique(everywhere[warp.mask], return_counts=True)):
-                warp.cta.mbarrier(int(address), what).arrive(int(lanes), what, completes)
-        else:
-            for lane in np.flatnonzero(warp.mask):
+        what, everywhere, lanes = warp.where(ins), where(), np.flatnonzero(warp.mask)
+        address = int(everywhere[lanes[0]])
+        each = 1 if amount is None or expects else int(amount[lanes[0]])
+        plain = not (drops or expects) and (everywhere[lanes] == address).all()
+        plain = plain and each > 0 and (amount is None or (amount[lanes] == each).all())
+        if not (plain and together(lanes, each, address, what)):
+            for lane in lanes:
                 barrier = warp.cta.mbarrier(int(everywhere[lane]), what)
                 if target is not None:
                     target[lane] = _state(barrier)
@@ -131,7 +144,7 @@ def mbarrier_wait(warp, ins):
 
     def run():
         barrier = warp.cta.mbarrier(address(), warp.where(ins))
-        parity = value() if by_parity else (value() >> int(_COUNT_BITS)) & 1
+        parity = value() if by_parity else (value() >> COUNT_BITS) & 1
         passed = barrier.passed(parity)
         question = (id(ins), id(barrier), parity, barrier.phase)
         peeks = warp.peeked != question

@@ -93,7 +93,7 @@ class MBarrier:
 
     def passed(self, parity: int) -> bool:
         """Return whether the phase of this parity has completed."""
-        return self.phase & 1 != parity
+        return int(self.cells[PHASE]) & 1 != parity
 
     def _complete(self) -> None:
         if self.pending == 0 and self.tx_bytes == 0:

@@ -5,6 +5,7 @@ from collections import deque
 import numpy as np
 
 from ...errors import Hazard, MemoryFault
+from .barriers import MBARRIER_CELLS
 from .cta import CTA
 from .memory import RANK_SHIFT, WINDOW_BYTES
 from .state import LANES
@@ -32,6 +33,10 @@ class Cluster:
         self.warps: list[Warp] = [warp for cta in self.ctas for warp in cta.warps]
         self.queues: dict[tuple, deque] = {}  # (rank, asynchronous unit) → its work, oldest first
         self.multiplies: dict[tuple, object] = {}  # kinds of matrix multiplies seen
+        self.barrier_table = np.zeros((len(self.shared) // 8, MBARRIER_CELLS), np.int64)
+        for cta in self.ctas:
+            first = cta.rank * self.pitch // 8
+            cta.barrier_table = self.barrier_table[first : first + self.pitch // 8]
         self.barrier = ClusterBarrier(self)
 
     def reset(self, number: int) -> None:
@@ -99,12 +104,14 @@ class ClusterBarrier:
         self.waits = {warp: np.zeros(LANES, np.int64) for warp in self.warps}
 
     def reset(self) -> None:
+        self.changed()
         for table in (self.arrivals, self.waits):
             for counts in table.values():
                 counts.fill(0)
 
     def arrive(self, warp) -> None:
         self.arrivals[warp][warp.mask] += 1
+        self.changed()
         checker = warp.cta.machine.checker
         if checker is not None:
             checker.meets(warp, ("cluster", int(self.arrivals[warp][warp.mask].max())))
@@ -120,10 +127,16 @@ class ClusterBarrier:
             )
         return wanted
 
+    def changed(self) -> None:
+        """Threads have arrived or exited."""
+        self._completed = None
+
     def completed(self) -> int:
         """Return how often all threads that have not exited have arrived."""
-        counts = [int(self.arrivals[warp][warp.live].min()) for warp in self.warps if not warp.done]
-        return min(counts, default=1 << 62)
+        if self._completed is None:
+            counts = [int(self.arrivals[warp][warp.live].min()) for warp in self.warps if not warp.done]
+            self._completed = min(counts, default=1 << 62)
+        return self._completed
 
     def missing(self, wanted: int) -> str:
         """Return which warps have not arrived ``wanted`` times."""

@@ -5,7 +5,7 @@ from collections import deque
 import numpy as np
 
 from ...errors import Hazard, MemoryFault
-from .barriers import MBARRIER_CELLS, MBarrier, NamedBarrier
+from .barriers import MBarrier, NamedBarrier
 from .memory import RANK_SHIFT, WINDOW_BYTES
 
 POISON = 0xFF  # uninitialised bytes: every float of them is NaN
@@ -28,7 +28,7 @@ class CTA:
         self.shared128 = self.shared.view(np.complex128)  # 16-byte pieces, never read as numbers
         self.tmem = np.empty((TMEM_LANES, TMEM_COLS), np.uint32)
         self.allocated_groups = np.zeros(1, np.uint64)  # a bit per 32 allocated TMEM columns
-        self.barrier_table = np.zeros((len(shared) // 8, MBARRIER_CELLS), np.int64)
+        self.barrier_table: np.ndarray  # this CTA's part of the cluster's table of mbarriers
         self.warps = []
         self.index = (0, 0, 0)
 
@@ -154,8 +154,9 @@ class CTA:
         return self.barrier_table[offset >> 3]
 
     def place(self, warp: int, pc: int):
-        """Return a place in the program, for messages."""
-        return self.warps[warp].where(self.warps[warp].pieces[pc].instruction)
+        """Return a place in the program, for messages; ``warp``: its number in the cluster."""
+        warp = self.cluster.warps[warp]
+        return warp.where(warp.pieces[pc].instruction)
 
     def ranks_of(self, mask: int, what) -> list[int]:
         """Return the ranks whose bits a multicast mask has."""

@@ -22,8 +22,13 @@ HEADER = np.dtype(
         ("cautious", np.int64),  # what somebody watches, so that the machine must do it: bits below
         ("shared", np.uint64),  # host address of the CTA's shared memory …
         ("shared_bytes", np.int64),
-        ("barriers", np.uint64),  # host address of its table of mbarriers
-        ("warp", np.int64),  # number in the CTA
+        (
+            "barriers",
+            np.uint64,
+        ),  # host address of the cluster's table of mbarriers, the CTAs' parts one after the other
+        ("shared_pitch", np.int64),  # bytes of shared memory from one CTA of the cluster to the next
+        ("cluster_size", np.int64),
+        ("warp", np.int64),  # number in the cluster
         ("shared_low", np.int64),  # … and its first address: the CTA's rank from bit 24 up
         ("tmem", np.uint64),  # host address of tensor memory, the warp's first lane, …
         ("tmem_lane", np.int64),

@@ -61,7 +61,9 @@ class Warp:
         """Tell compiled code where the memories of the warp's CTA lie."""
         cta, state, machine = self.cta, self.state, self.cta.machine
         state["cautious"] = machine.watches
-        state["barriers"], state["warp"] = cta.barrier_table.ctypes.data, self.index
+        state["barriers"] = cta.cluster.barrier_table.ctypes.data
+        state["warp"] = cta.rank * len(cta.warps) + self.index
+        state["cluster_size"], state["shared_pitch"] = cta.cluster.size, cta.cluster.pitch
         state["shared"], state["shared_bytes"] = cta.shared.ctypes.data, cta.shared_bytes
         state["shared_low"] = cta.rank << RANK_SHIFT
         state["tmem"], state["tmem_lane"] = cta.tmem.ctypes.data, self.index % 4 * LANES
@@ -289,6 +291,7 @@ class Warp:
     def _lanes_end(self, lanes: np.ndarray) -> None:
         """Lanes return or exit."""
         self.live = self.live & ~lanes
+        self.cta.cluster.barrier.changed()
         rest = self.mask & self.live
         if rest.any():
             self.set_mask(rest)
