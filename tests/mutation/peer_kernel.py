@@ -1,5 +1,6 @@
 """Mutants of a peer's kernel, Triton's warp-specialised attention: ``python -m tests.mutation.peer_kernel [per_kind]``."""
 
+import os
 import sys
 from dataclasses import replace
 from functools import cache
@@ -10,6 +11,7 @@ from fa4_numba.emulator.driver import emulated_driver
 from .run import equal, report, run_all
 
 sys.path.append(str(Path(__file__).parent.parent / "peers"))
+os.environ.setdefault("TRITON_DEFAULT_FP_FUSION", "1")  # Triton 3.9 warns unless it is told
 CASE = "attention d64 full warp-specialised"
 MAX_STEPS = 10**6
 

@@ -39,7 +39,7 @@ class DeviceMemory:
 
     def __init__(self):
         self.memory = GlobalMemory()
-        self._bound: dict[int, tuple[int, object]] = {}  # host address → (device address, what owns it)
+        self._bound: dict[int, int] = {}  # host address → device address
 
     def address(self, tensor) -> int:
         """Return the device address of a tensor's first element: a DeviceArray, a torch CPU tensor, None or an int."""
@@ -64,6 +64,6 @@ class DeviceMemory:
             return 0
         if host not in self._bound:
             data = np.frombuffer((ctypes.c_uint8 * nbytes).from_address(host), np.uint8)
-            device = self.memory.bind(data, f"storage {len(self._bound)}", writable=True)
-            self._bound[host] = device, owner
-        return self._bound[host][0]
+            device = self.memory.bind(data, f"storage {len(self._bound)}", writable=True, owner=owner)
+            self._bound[host] = device
+        return self._bound[host]

@@ -25,6 +25,7 @@ class _Array:
     data: np.ndarray  # flat uint8 view of the host array
     name: str
     writable: bool
+    owner: object = None  # keeps memory alive that ``data`` only borrows
 
 
 class GlobalMemory:
@@ -34,8 +35,11 @@ class GlobalMemory:
         self._arrays: list[_Array] = []
         self._next = GLOBAL_BASE
 
-    def bind(self, array: np.ndarray, name: str = "", *, writable: bool = False) -> int:
-        """Give a C-contiguous array a device address (a multiple of 256) and return it."""
+    def bind(self, array: np.ndarray, name: str = "", *, writable: bool = False, owner=None) -> int:
+        """Give a C-contiguous array a device address (a multiple of 256) and return it.
+
+        ``owner``: what the array's memory belongs to, if the array itself does not keep it alive.
+        """
         if not array.flags.c_contiguous:
             raise MemoryFault(f"array {name!r} is not contiguous: bind a contiguous view of its memory")
         if writable and not array.flags.writeable:
@@ -43,7 +47,7 @@ class GlobalMemory:
         data = array.reshape(-1).view(np.uint8)
         start = self._next
         self._arrays.append(
-            _Array(start, start + data.size, data, name or f"array {len(self._arrays)}", writable)
+            _Array(start, start + data.size, data, name or f"array {len(self._arrays)}", writable, owner)
         )
         self._next = (start + data.size + _GAP + 255) // 256 * 256
         return start
