@@ -1,5 +1,7 @@
 """Hazards: a clean program, and the same with one line changed for each kind that the checks know."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from programs import HEADER
@@ -133,3 +135,9 @@ def test_the_fixture_for_other_peoples_kernels(checked_run):
         checked_run(launch(PROGRAM.replace(*PLANTED["missing proxy fence"])))
     with pytest.raises(pytest.fail.Exception, match="wrong results"):
         checked_run(launch(PROGRAM), lambda: False)
+
+
+def test_the_docs_list_every_kind():
+    text = (Path(__file__).parents[2] / "docs" / "hazards.md").read_text()
+    for kind, (severity, wrong, fix) in FIXES.items():
+        assert f"| {kind} | {severity.name.lower()} | {wrong} | {fix} |" in text
