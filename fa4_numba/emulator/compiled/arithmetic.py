@@ -7,6 +7,7 @@ from ..machine.program import Piece, special_name
 from ..machine.state import LANES, StateLayout
 from ..machine.warp import constant
 from ..ptx.module import Imm, Memory, Not, Pair, Reg, Vector
+from . import ufuncs  # noqa: F401  (fills the tracer's table)
 from .tracer import U32, U64, Trace, Value, select
 
 WORD = {1: np.dtype(np.bool_), 16: np.dtype(np.uint16), 32: U32, 64: U64}

@@ -149,3 +149,45 @@ def _one_blas_thread() -> None:
             for name in ("scipy_openblas_set_num_threads64_", "openblas_set_num_threads"):
                 with contextlib.suppress(AttributeError):
                     getattr(library, name)(1)
+
+
+class Apart:
+    """What a machine does so that its clusters can run in several processes."""
+
+    @property
+    def total_clusters(self) -> int:
+        return int(np.prod(self.clusters, dtype=np.int64))
+
+    @property
+    def remaining_clusters(self) -> int:
+        """Clusters that have not begun to run."""
+        return self.total_clusters - self.next_number
+
+    @property
+    def next_number(self) -> int:
+        """Number of the first cluster that has not begun to run (it is set up already)."""
+        return self._next - 1
+
+    @property
+    def hooked(self) -> bool:
+        return bool(self._hooks)
+
+    def run_cluster(self, number: int) -> tuple[int, int, int]:
+        """Run one cluster; return its warp- and lane-instructions and its CTAs."""
+        executed, lanes = self._executed, self._lanes_executed
+        self._next, self._finished = self.total_clusters, False
+        self._start(number)
+        self.run_until(lambda machine: False)
+        return self._executed - executed, self._lanes_executed - lanes, self.live.size
+
+    def add_counts(self, executed: int, lanes: int, ctas: int) -> None:
+        """Count a cluster that ran elsewhere."""
+        self._executed += executed
+        self._lanes_executed += lanes
+        self.ctas_done += ctas
+        if self.progress is not None:
+            self.progress(self.ctas_done, self.ctas)
+
+    def finished_elsewhere(self) -> None:
+        """All remaining clusters ran elsewhere."""
+        self._next, self._finished = self.total_clusters, True
