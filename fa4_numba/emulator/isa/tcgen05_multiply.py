@@ -67,7 +67,10 @@ class Multiply:
                     left = left[part * self.path.rows : (part + 1) * self.path.rows]
                 target = self._target(cta, part, len(right), lane, col)
                 keep = None if disabled is None else self._target_lanes(disabled[i], part, lane)
-                self._accumulate(target, left @ right.T, add, scale_d, keep)
+                if self.desc.d_type == "f32" and keep is None and not scale_d:
+                    self._accumulate_in_turn(target, left, right, steps, add)
+                else:
+                    self._accumulate(target, left @ right.T, add, scale_d, keep)
 
     def _blocks(self, rights: list) -> list:
         """Return the columns of B in blocks: one for each part of the lanes, or for each CTA of a pair."""
@@ -84,6 +87,17 @@ class Multiply:
     def _target_lanes(self, disabled: np.ndarray, part: int, lane: int) -> np.ndarray:
         part = part if self.path.splits_columns else 0
         return ~self.path.block(disabled[:, None], part, lane, 0, 1)
+
+    def _accumulate_in_turn(self, target: np.ndarray, left, right, steps: int, add: bool) -> None:
+        """Add the products of one multiply after the other, each sum rounded to f32: as if each were done by itself."""
+        cells, depth = target.view(np.float32), left.shape[1] // steps
+        total = cells.reshape(len(left), -1).copy() if add else None
+        for first in range(0, left.shape[1], depth):
+            product = left[:, first : first + depth] @ right[:, first : first + depth].T
+            if self.negate:
+                np.negative(product, out=product)
+            total = product if total is None else np.add(total, product, out=total)
+        cells[...] = total.reshape(cells.shape)
 
     def _accumulate(self, target: np.ndarray, product: np.ndarray, add: bool, scale_d: int, keep) -> None:
         """Put the product into D's cells."""
@@ -143,6 +157,7 @@ class Batch:
             and d == self.d
             and add
             and not scale_d
+            and not self.scale_d
             and disabled is None
             and self.disabled is None
             and len(self.operands) < multiply.steps
