@@ -3,7 +3,7 @@
 Products are exact. They and the accumulator are aligned to the largest exponent among them, and what lies below
 ``fraction`` bits there is cut off; the sum of the rest is exact, and is rounded to the type of the result: f32 toward
 zero (but what is too large for f32 becomes infinity), f16 to nearest. An exponent is that of the factors added, without
-a carry of the product. A sum of 0 is −0 only if each of its terms is −0 before the cut.
+a carry of the product. A result of 0 is −0 only if each term is −0 before the cut.
 """
 
 from dataclasses import dataclass
@@ -59,8 +59,8 @@ def multiply(
         product *= np.ldexp(1.0, width.fraction - top)[..., None]
         total = np.ldexp(np.trunc(product).sum(-1) + cut, top - width.fraction)
         negative = (np.signbit(product) & (product == 0)).all(-1) & np.signbit(addend) & (addend == 0)
-        total = np.where((total == 0) & ~negative, 0.0, total)
         result = total.astype(np.float16) if c.dtype == np.float16 else _toward_zero(total, width.result)
+        result = np.where((result == 0) & ~negative, result.dtype.type(0), result)
         if not (np.isfinite(a).all() and np.isfinite(b).all() and np.isfinite(c).all()):
             result = _with_special(result, a, b, addend)
     return result
