@@ -123,8 +123,13 @@ class TensorMapSpec:
 
     @property
     def row_bytes(self) -> int:
-        """Bytes of a box row in shared memory."""
+        """Bytes of a box row."""
         return self.box[0] * self.element_bytes
+
+    @property
+    def row_pitch(self) -> int:
+        """Bytes from a box row to the next in shared memory: under a swizzle rows are as far apart as its span."""
+        return self.row_bytes if self.swizzle is Swizzle.NONE else self.swizzle.span_bytes
 
     @cached_property
     def box_bytes(self) -> int:
@@ -207,14 +212,21 @@ class TensorMapSpec:
     def smem_pieces(self, smem_address: int, rows: int | None = None) -> np.ndarray:
         """Return the address of each 16-byte piece of a box at ``smem_address``: (rows, pieces per row).
 
-        The box is dense, innermost dimension fastest; the swizzle permutes pieces by the absolute address.
+        Rows follow one another at ``row_pitch``, innermost dimension fastest; the swizzle permutes pieces by the
+        absolute address.
         """
-        rows = self.box_bytes // self.row_bytes if rows is None else rows
         phase = smem_address & 1023  # swizzles repeat every 1024 bytes
-        return _pieces(phase, rows, self.row_bytes // 16, self.swizzle) + (smem_address - phase)
+        return _pieces(phase, rows or self.rows, self.row_bytes // 16, self.row_pitch, self.swizzle) + (
+            smem_address - phase
+        )
+
+    @property
+    def rows(self) -> int:
+        """Rows of a box, along all dimensions but the innermost."""
+        return self.box_bytes // self.row_bytes
 
 
 @lru_cache(maxsize=256)
-def _pieces(start: int, rows: int, pieces: int, swizzle: Swizzle) -> np.ndarray:
-    linear = start + 16 * np.arange(rows * pieces, dtype=np.int64)
-    return swizzle_address(linear, swizzle).reshape(rows, pieces)
+def _pieces(start: int, rows: int, pieces: int, pitch: int, swizzle: Swizzle) -> np.ndarray:
+    linear = start + pitch * np.arange(rows)[:, None] + 16 * np.arange(pieces)
+    return swizzle_address(linear, swizzle)

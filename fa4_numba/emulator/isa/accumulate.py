@@ -2,7 +2,8 @@
 
 Products are exact. They and the accumulator are aligned to the largest exponent among them, and what lies below
 ``fraction`` bits there is cut off; the sum of the rest is exact, and is rounded to the type of the result: f32 toward
-zero, f16 to nearest. An exponent is that of the factors added, without a carry of the product.
+zero (but what is too large for f32 becomes infinity), f16 to nearest. An exponent is that of the factors added, without
+a carry of the product. A result of 0 is −0 only if each term is −0 before the cut.
 """
 
 from dataclasses import dataclass
@@ -57,19 +58,22 @@ def multiply(
         cut = np.trunc(np.ldexp(addend, width.fraction - top))
         product *= np.ldexp(1.0, width.fraction - top)[..., None]
         total = np.ldexp(np.trunc(product).sum(-1) + cut, top - width.fraction)
+        negative = (np.signbit(product) & (product == 0)).all(-1) & np.signbit(addend) & (addend == 0)
         result = total.astype(np.float16) if c.dtype == np.float16 else _toward_zero(total, width.result)
+        result = np.where((result == 0) & ~negative, result.dtype.type(0), result)
         if not (np.isfinite(a).all() and np.isfinite(b).all() and np.isfinite(c).all()):
             result = _with_special(result, a, b, addend)
     return result
 
 
 def _toward_zero(x: np.ndarray, bits: int | None) -> np.ndarray:
-    """Cut f64 down to f32, or to ``bits`` bits below the leading one."""
+    """Cut f64 down to f32, or to ``bits`` bits below the leading one; from 2**128 on it is infinite."""
     if bits is not None:
         exponent = np.frexp(x)[1] - 1 - bits
         x = np.ldexp(np.trunc(np.ldexp(x, -exponent)), exponent)
     r = x.astype(np.float32)
-    return np.where(np.abs(r.astype(np.float64)) > np.abs(x), np.nextafter(r, np.float32(0)), r)
+    larger = (np.abs(r.astype(np.float64)) > np.abs(x)) & (np.abs(x) < 2.0**128)
+    return np.where(larger, np.nextafter(r, np.float32(0)), r)
 
 
 def _with_special(result, a, b, c) -> np.ndarray:

@@ -110,7 +110,7 @@ def float_mul(ins) -> Alu:
         return _float_alu(ins, lambda a, b: flush_product(a * b, lambda: product(a, b)), 2)
     if mode is None:
         return _float_alu(ins, np.multiply, 2)
-    return _float_alu(ins, lambda a, b: to_f32(*product(a, b), mode), 2, by_bits=True)
+    return _float_alu(ins, lambda a, b: to_f32(*product(a, b), mode, ins.has("ftz")), 2, by_bits=True)
 
 
 def _zero_like(a, b):
@@ -133,7 +133,8 @@ def fused_multiply_add(ins) -> Alu:
         return _float_alu(ins, lambda a, b, c: flush_product(fma(a, b, c), lambda: exact(a, b, c)), 3)
     if mode is None:
         return _float_alu(ins, fma, 3)
-    return _float_alu(ins, lambda a, b, c: to_f32(*exact(a, b, c), mode), 3, by_bits=True)
+    ftz = ins.has("ftz")
+    return _float_alu(ins, lambda a, b, c: to_f32(*exact(a, b, c), mode, ftz), 3, by_bits=True)
 
 
 def fma64_rn(a, b, c):
@@ -227,7 +228,7 @@ def _quotient(ins, operands: int, pick) -> Alu:
 
     def toward(*sources):
         a, b = pick(*sources)
-        return to_f32(a.astype(F64) / b.astype(F64), F64(0), mode)
+        return to_f32(a.astype(F64) / b.astype(F64), F64(0), mode, ins.has("ftz"))
 
     return _float_alu(ins, toward, operands, by_bits=True)
 

@@ -7,6 +7,8 @@ from .formats import FORMATS, narrow, widen
 from .registry import Alu
 from .rounding import F64, exact_sum, to_odd
 
+OUT_OF_BOUNDS = np.uint32(0x7FF7)  # the NaN, with either sign, for which ``fma.oob`` gives 0
+
 
 def half_type(ins) -> tuple[str, int]:
     """Return (f16 or bf16, how many in a register) of the instruction's type."""
@@ -46,7 +48,10 @@ def half_alu(ins, function, operands: int) -> Alu:
         if ftz:  # too small once it is rounded with as many bits as a normal number has
             limit = F64(2.0 ** (1 - fmt.bias) - 2.0 ** (-1 - fmt.bias - fmt.mantissa))
             total = np.where(np.absolute(total) < limit, total * F64(0), total)
-        return after(ins, narrow(total, fmt), fmt)
+        result = after(ins, narrow(total, fmt), fmt)
+        for p in patterns[:2] if ins.has("oob") else ():
+            result = np.where(p & np.uint32(0x7FFF) == OUT_OF_BOUNDS, np.uint32(0), result)
+        return result
 
     return lanewise(ins, one, operands)
 
@@ -89,8 +94,7 @@ def half_mul(ins) -> Alu:
 def half_fma(ins) -> Alu:
     """d = a · b + c.
 
-    ``.oob`` gives 0 where an operand is the NaN with which tensor copies mark elements out of bounds: these copies
-    fill with zeros here, and no other NaN does that.
+    ``.oob`` gives 0 where a or b is the NaN that marks elements out of bounds.
     """
     return half_alu(ins, lambda a, b, c: exact_sum(a * b, c), 3)
 

@@ -9,6 +9,7 @@ F32, F64 = np.float32, np.float64
 TINY = np.float32(2.0**-126)  # smallest normal f32
 _NEAR_SUBNORMAL = 2.0**-125  # below, f32 has fewer bits and other midpoints
 _ROUNDS_UP = 2.0**-126 - 2.0**-151  # from here on to 2**-126 in 24 bits
+_ROUNDS_OUTWARD = 2.0**-126 - 2.0**-150  # as that, for the directed roundings: above here
 _LOW_BITS, _MIDPOINT = np.int64((1 << 29) - 1), np.int64(1 << 28)  # f64 mantissa bits that f32 lacks
 CANONICAL_NAN = {
     np.dtype(np.float16): np.uint16(0x7FFF),
@@ -109,13 +110,22 @@ def _step(x, way: int):
     return np.where(x == 0, smallest, bits + grows).view(x.dtype)
 
 
-def to_f32(s, e, mode: str | None):
-    """Return the f64 sum s + e rounded once to f32; None: to nearest even."""
+def to_f32(s, e, mode: str | None, ftz: bool = False):
+    """Return the f64 sum s + e rounded once to f32; None: to nearest even.
+
+    ``ftz`` makes a subnormal, for the caller to flush, of what in 24 bits would stay below the smallest normal number
+    (as ``flush_product`` does) though a directed rounding of a subnormal's bits leads to that number.
+    """
     if mode is None:
         return to_odd(s, e).astype(F32)
     r = s.astype(F32)
     rest = s - r.astype(F64)
-    return directed(r, np.where(rest == 0, e, rest), mode)
+    r = directed(r, np.where(rest == 0, e, rest), mode)
+    if not ftz:
+        return r
+    size = np.absolute(s)
+    below = (size < _ROUNDS_OUTWARD) | (size == _ROUNDS_OUTWARD) & (e * s <= 0)
+    return np.where(below, r * F32(0.5), r)
 
 
 def exact_sum_toward(a, b, mode: str | None):

@@ -43,16 +43,21 @@ class _Box:
         self.coordinates = [warp.scalar(c, np.int32) for c in items]
 
     def read(self, what) -> tuple[TensorMapSpec, tuple, tuple | None, int]:
-        """Return (map, coordinates, rows or None, bytes of the copy)."""
+        """Return (map, coordinates, rows or None, bytes of the copy, bytes that it covers in shared memory)."""
         spec = tensor_map(self.warp, self.map_address(), what)
         if spec.rank != self.rank:
             raise MemoryFault(f"{what}: the tensor map has rank {spec.rank}, the copy {self.rank}")
         at = tuple(c() for c in self.coordinates)
+        if at[0] * spec.element_bytes % 16:
+            raise MemoryFault(
+                f"{what}: coordinate {at[0]} along dimension 0 is {at[0] * spec.element_bytes} bytes: it must be a "
+                "multiple of 16 bytes (a GPU reports an illegal instruction)"
+            )
         if not self.by_rows:
-            return spec, at, None, spec.box_bytes
+            return spec, at, None, spec.box_bytes, spec.rows * spec.row_pitch
         if spec.box[1:] != (1,):
             raise MemoryFault(f"{what}: a copy of four rows needs a box of one row, not {spec.box}")
-        return spec, at[:1], at[1:], 4 * spec.row_bytes
+        return spec, at[:1], at[1:], 4 * spec.row_bytes, 4 * spec.row_pitch
 
 
 def _check(cta, smem: int, size: int, what) -> None:
@@ -84,17 +89,16 @@ def _load(warp, ins):
 
     def run():
         what = warp.where(ins)
-        spec, start, rows, size = box.read(what)
+        spec, start, rows, size, room = box.read(what)
         owner, smem = cta.reach(destination(), what)
         if mask is None:
             targets = [(owner, cta.mbarrier(bar(), what))]
         else:
             targets = _multicast(cta, mask(), bar(), pairs, what)
         for target, barrier in targets:
-            _check(target, smem, size, what)
-            _issue_load(
-                cta, target, barrier, (spec, smem, start, rows), size, what, warp.where(ins, "TMA load of ")
-            )
+            _check(target, smem, room, what)
+            box_in = (spec, smem, start, rows)
+            _issue_load(cta, target, barrier, box_in, (size, room), what, warp.where(ins, "TMA load of "))
 
     return run
 
@@ -109,9 +113,11 @@ def _multicast(cta, mask: int, bar: int, pairs: bool, what) -> list:
     return targets
 
 
-def _issue_load(cta, target, barrier, box: tuple, size: int, what, who) -> None:
+def _issue_load(cta, target, barrier, box: tuple, sizes: tuple, what, who) -> None:
+    size, room = sizes
+
     def land():
-        target.touch_shared(box[1], size, what, write=True)
+        target.touch_shared(box[1], room, what, write=True)
         copy_in(target, *box, what)
         barrier.land(size, who)
         target.event("TMA", f"load {barrier.name}")
@@ -126,15 +132,15 @@ def _store(warp, ins):
 
     def run():
         what = warp.where(ins)
-        spec, start, rows, size = box.read(what)
+        spec, start, rows, size, room = box.read(what)
         smem = cta.own(source(), what)
-        _check(cta, smem, size, what)
+        _check(cta, smem, room, what)
         combine = bytes_reduction(ins, _KIND[spec.dtype]) if reduces else None
         groups = warp.bulk_groups
         group = groups.begin()
 
         def land():
-            cta.touch_shared(smem, size, what)
+            cta.touch_shared(smem, room, what)
             copy_out(cta, spec, smem, start, rows, what, combine)
             groups.end(group)
             cta.event("TMA", "store")
@@ -177,7 +183,7 @@ def _whole(cta, spec: TensorMapSpec, start: tuple, rows, what, write: bool) -> n
 
 
 def copy_in(cta, spec: TensorMapSpec, smem: int, start: tuple, rows, what) -> None:
-    """Global box → shared memory: dense, swizzled; what lies outside of the tensor is filled."""
+    """Global box → shared memory, swizzled; what lies outside of the tensor is filled."""
     pieces = spec.smem_pieces(smem, None if rows is None else len(rows))
     box = _whole(cta, spec, start, rows, what, False)
     if box is None:
