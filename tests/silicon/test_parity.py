@@ -47,7 +47,9 @@ def test_recordings_are_current(family):
     stale = [name for name, case in cases.items() if name in outputs and outputs[name][0] != case.digest]
     missing = [name for name in cases if name not in outputs]
     if family in _AWAITED:
-        assert len(missing) == _AWAITED[family], f"{len(missing)} descriptions without a recording: set _AWAITED"
+        assert len(missing) == _AWAITED[family], (
+            f"{len(missing)} descriptions without a recording: set _AWAITED"
+        )
         missing = []
     again = f"record the family again on a Hopper GPU: python -m tests.silicon.record {family}"
     assert not gone, f"recordings without a description: {gone}; {again}"
