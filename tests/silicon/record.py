@@ -74,7 +74,7 @@ def record(family: str, cubins: Path, out: Path) -> list[str]:
         name = current.read_text() if current.exists() else ""
         print(f"{family}: {name or 'start'} failed (exit status {process.returncode})", flush=True)
         current.unlink(missing_ok=True)
-        if not name or name in failed or len(failed) > 12:
+        if not name or name in failed or len(failed) > 60:
             return [*failed, name or family]
         failed.append(name)
 

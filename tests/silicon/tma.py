@@ -14,8 +14,8 @@ BOXES = {1: (64,), 2: (32, 8), 3: (16, 4, 3), 4: (16, 2, 3, 2), 5: (16, 2, 2, 2,
 STARTS = {  # inside, over the end, before the beginning, outside
     1: [(8,), (160,), (-24,), (4096,)],
     2: [(8, 1), (48, 5), (-8, -3), (8, 64)],
-    3: [(8, 1, 1), (32, 3, 3), (-4, -1, -2), (0, 0, 9)],
-    4: [(4, 1, 0, 1), (16, 4, 2, 2), (-8, -1, -1, -1), (0, 0, -7, 0)],
+    3: [(8, 1, 1), (32, 3, 3), (-8, -1, -2), (0, 0, 9)],
+    4: [(8, 1, 0, 1), (16, 4, 2, 2), (-8, -1, -1, -1), (0, 0, -7, 0)],
     5: [(0, 1, 1, 0, 1), (8, 2, 3, 1, 2), (-8, -1, -1, -1, -1), (0, 0, 0, 0, 3)],
 }
 BARRIER = 16384  # its offset in shared memory
@@ -86,13 +86,13 @@ def loads():
         for start in STARTS[rank]:
             yield _load(f"tma load {rank}d at {start}", spec("uint16", SHAPES[rank], box), start)
     for dtype in ("uint8", "uint16", "uint32", "uint64", "float16", "bfloat16", "float32", "float64"):
-        yield _load(
-            f"tma load 2d {dtype}", spec(dtype, (72, 10), (32, 8)), (-3 if dtype != "uint8" else 0, 4)
-        )
+        tensor = spec(dtype, (72, 10), (32, 8))
+        before = -16 // tensor.element_bytes  # a copy starts at a multiple of 16 bytes
+        yield _load(f"tma load 2d {dtype}", tensor, (before, 4))
     for swizzle, width in product(Swizzle, (16, 32, 64, 128)):
         if swizzle is not Swizzle.NONE and width > swizzle.span_bytes:
             continue
-        for start, where in (((8, 1), 0), ((60, -3), 0), ((0, 0), 128), ((0, 0), 1024 + 512)):
+        for start, where in (((8, 1), 0), ((64, -3), 0), ((0, 0), 128), ((0, 0), 1024 + 512)):
             tensor = spec("uint16", (72, 40), (width // 2, 24), swizzle)
             yield _load(
                 f"tma load {swizzle.value} box of {width} bytes at {start} to {where}", tensor, start, where
@@ -100,7 +100,7 @@ def loads():
     for swizzle in Swizzle:
         width = swizzle.span_bytes // 2
         yield _load(
-            f"tma load 3d {swizzle.value}", spec("uint16", (72, 7, 5), (width, 5, 3), swizzle), (4, 4, -1)
+            f"tma load 3d {swizzle.value}", spec("uint16", (72, 7, 5), (width, 5, 3), swizzle), (8, 4, -1)
         )
         yield _load(
             f"tma load 5d {swizzle.value}",
@@ -133,10 +133,12 @@ def stores():
     """Stores and reductions."""
     for rank, box in BOXES.items():
         for start in STARTS[rank]:
+            if min(start) < 0:  # an illegal instruction on the H200, though loads may begin before the tensor
+                continue
             yield _store(f"tma store {rank}d at {start}", spec("uint16", SHAPES[rank], box), start)
     for swizzle in Swizzle:
         width = swizzle.span_bytes // 2
-        for start in ((8, 1), (60, -3)):
+        for start in ((8, 1), (64, 30)):
             yield _store(
                 f"tma store {swizzle.value} at {start}", spec("uint16", (72, 40), (width, 24), swizzle), start
             )
@@ -159,7 +161,7 @@ def stores():
             continue
         tensor = spec(dtype, (40, 10), (16, 8))
         box, first = (operand(kind, 6 + i, 512, i, 2)[: 128 if i == 0 else 512] for i in range(2))
-        yield _store(f"tma reduce {operation} {dtype}", tensor, (30, 4), operation, box, first)
+        yield _store(f"tma reduce {operation} {dtype}", tensor, (32, 4), operation, box, first)
 
 
 def bulk():

@@ -37,7 +37,8 @@ def bytes_reduction(ins, kind: str | None = None, in_l2: bool = True):
     """Return the reduction that an instruction names, as a function of bytes."""
     operations = ("add", "min", "max", "and", "or", "xor", "inc", "dec")
     operation, kind = next(p for p in ins.parts if p in operations), kind or ins.parts[-1]
-    function, dtype = reduction(operation, kind, in_l2=in_l2), element_dtype(kind)
+    # sums of f32 keep subnormals here, unlike those of single atomics in the L2 cache
+    function, dtype = reduction(operation, kind, in_l2=in_l2 and kind != "f32"), element_dtype(kind)
 
     def combine(old: np.ndarray, new: np.ndarray) -> np.ndarray:
         a, b = (np.ascontiguousarray(x).reshape(-1).view(dtype) for x in (old, new))
